@@ -1,0 +1,314 @@
+//! Looking at a job: gathers the evidence, has it judged, and records an end that nobody saw.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::fs::{Flock, RunLock};
+use crate::job::{End, Launch, Outcome, ProcessId};
+use crate::ledger::{self, Patience, Record};
+use crate::members::{self, Mark, Members, RunMark};
+use crate::paths::StateDir;
+use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, compare, judge};
+use crate::store::{self, Sidecar};
+use crate::sys::clock;
+use crate::sys::pidfd::PidFd;
+use crate::sys::proc::{self, Seen, Stat};
+
+/// How long a supervisor may take between its leader's death and the record of it.
+const RECORD_WAIT: Duration = Duration::from_secs(2);
+
+/// Where this process looks from.
+#[derive(Debug)]
+pub struct Observer {
+    pub dir: StateDir,
+    pub here: crate::job::Place,
+    pub sync: bool,
+    shared_fs: OnceCell<bool>,
+}
+
+/// One run, looked at.
+#[derive(Debug)]
+pub struct Assessed {
+    pub launch: Launch,
+    pub judgement: Judgement,
+    pub outcome: Option<Outcome>,
+    /// Living members, the leader included; filled where the judgement needed them.
+    pub members: Vec<Stat>,
+    /// The exit sidecar, open: it can be waited on and read even if the job is pruned meanwhile.
+    pub exit: Option<File>,
+}
+
+impl Assessed {
+    pub fn state(&self) -> State {
+        self.judgement.state
+    }
+
+    pub fn id(&self) -> &str {
+        &self.launch.id
+    }
+}
+
+impl Observer {
+    pub fn new(dir: StateDir, sync: bool) -> Self {
+        Self { dir, here: proc::place(), sync, shared_fs: OnceCell::new() }
+    }
+
+    fn shared_fs(&self) -> bool {
+        *self.shared_fs.get_or_init(|| is_shared(self.dir.path()))
+    }
+
+    /// Judges a run from its files and the kernel.
+    pub fn assess(&self, launch: Launch) -> Result<Assessed> {
+        let exit = self.open_exit(&launch)?;
+        let mut assessed = self.look(launch, exit)?;
+        // A supervisor needs a moment between its leader's death and the record of it.
+        if assessed.judgement.cause == Some(crate::job::Cause::ExitNotRecorded)
+            && let Some(file) = assessed.exit.take()
+        {
+            RunLock::Unended.wait_for(&file, Some(RECORD_WAIT))?;
+            assessed = self.look(assessed.launch, Some(file))?;
+        }
+        Ok(assessed)
+    }
+
+    /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
+    pub fn ended(&self, launch: Launch, outcome: Outcome) -> Assessed {
+        let evidence = Evidence {
+            here: self.here.clone(),
+            shared_fs: false,
+            supervised: false,
+            outcome: Some(outcome.clone()),
+            executed: true,
+            leader: Leader::Gone,
+            members: 0,
+            unproven: 0,
+        };
+        let judgement = judge(&launch, &evidence);
+        Assessed { launch, judgement, outcome: Some(outcome), members: Vec::new(), exit: None }
+    }
+
+    /// Assesses, and if the run has ended without anybody having recorded it, records that first.
+    pub fn settle(&self, launch: Launch) -> Result<Assessed> {
+        let assessed = self.assess(launch)?;
+        if assessed.judgement.state != State::Interrupted || assessed.outcome.is_some() {
+            return Ok(assessed);
+        }
+        match self.record_interrupted(assessed.launch.clone()) {
+            Ok(settled) => Ok(settled),
+            // A state directory that cannot be written is still told the truth about.
+            Err(error) if cannot_write(&error) => Ok(assessed),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn record_interrupted(&self, launch: Launch) -> Result<Assessed> {
+        let _op = self.op(&launch.id)?;
+        self.settle_locked(launch)
+    }
+
+    /// Settles for a caller that holds `op`.
+    pub fn settle_locked(&self, launch: Launch) -> Result<Assessed> {
+        let path = self.dir.run(&launch.id, launch.run).exit();
+        let file =
+            crate::fs::open_private(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        if !RunLock::Both.attempt(&file)? {
+            drop(file);
+            return self.assess(launch);
+        }
+        // The lock is ours through `file` and its copy: to this look it is free.
+        let again = self.look(launch, Some(file.try_clone()?))?;
+        if again.judgement.state != State::Interrupted || again.outcome.is_some() {
+            return Ok(again);
+        }
+        let mut outcome = Outcome::bare(End::Interrupted, again.judgement.cause, clock::now());
+        outcome.executed = again.executed_hint();
+        self.commit(&again.launch, &file, &outcome)?;
+        let exit = Some(file);
+        self.look(again.launch, exit)
+    }
+
+    /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
+    pub fn commit(&self, launch: &Launch, file: &File, outcome: &Outcome) -> Result<()> {
+        store::commit_exit(file, outcome, self.sync)
+            .with_context(|| format!("cannot record the end of job {}", launch.id))?;
+        RunLock::Both.release(file)?;
+        let record = Record::Ended { id: launch.id.clone(), run: launch.run, outcome: outcome.clone() };
+        if let Err(error) = ledger::append(&self.dir, &[record], Patience::Command, self.sync) {
+            eprintln!(
+                "outlive: the end of job {} is in its sidecar, but not in the ledger: {error:#}",
+                launch.id
+            );
+        }
+        Ok(())
+    }
+
+    /// Serialises long work on one job.
+    pub fn op(&self, id: &str) -> Result<Flock> {
+        Flock::take(&self.dir.job(id).op(), &format!("job {id}"))
+    }
+
+    fn open_exit(&self, launch: &Launch) -> Result<Option<File>> {
+        let path = self.dir.run(&launch.id, launch.run).exit();
+        match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot open {}", path.display())),
+        }
+    }
+
+    fn look(&self, launch: Launch, exit: Option<File>) -> Result<Assessed> {
+        // The lock is asked about before the sidecar is read: a supervisor commits first and lets go then.
+        let supervised = match &exit {
+            Some(file) => RunLock::Supervised
+                .held(file)
+                .with_context(|| format!("cannot ask for the lock of job {}", launch.id))?,
+            None => false,
+        };
+        let sidecar = match &exit {
+            Some(file) => {
+                Sidecar::read(file).with_context(|| format!("cannot read the exit of job {}", launch.id))?
+            }
+            None => Sidecar::default(),
+        };
+        let executed = sidecar.executed;
+        let outcome = sidecar.counting(supervised);
+        let same_place = launch.identity.place.boot_id == self.here.boot_id
+            && launch.identity.place.pid_ns == self.here.pid_ns;
+        let leader = if same_place { self.leader(&launch, supervised) } else { Leader::Gone };
+        let found = if same_place {
+            self.members(&launch, supervised, &outcome, &leader)
+        } else {
+            Members::default()
+        };
+        let others = found
+            .proven
+            .iter()
+            .filter(|stat| stat.pid != launch.identity.pid || stat.start_time != launch.identity.start_time)
+            .count();
+        let evidence = Evidence {
+            here: self.here.clone(),
+            shared_fs: self.here.boot_id != launch.identity.place.boot_id && self.shared_fs(),
+            supervised,
+            outcome: outcome.clone(),
+            executed,
+            leader,
+            members: others,
+            unproven: found.unproven.len(),
+        };
+        let judgement = judge(&launch, &evidence);
+        Ok(Assessed { launch, judgement, outcome, members: found.proven, exit })
+    }
+
+    fn leader(&self, launch: &Launch, supervised: bool) -> Leader {
+        let pid = launch.identity.pid;
+        match proc::look(pid) {
+            Seen::Gone => Leader::Gone,
+            Seen::Hidden => Leader::Hidden,
+            Seen::Alive(stat) => {
+                let mut seen = Sighting {
+                    start_time: stat.start_time,
+                    pgid: stat.pgid,
+                    sid: stat.sid,
+                    stopped: stat.stopped(),
+                    at_gate: stat.comm == members::supervisor_title(&launch.id).as_bytes(),
+                    ..Sighting::default()
+                };
+                // A supervisor answers for its leader; without one, every proof is gathered.
+                if !supervised && stat.start_time == launch.identity.start_time {
+                    let mark = RunMark::new(&launch.id, launch.run, self.dir.path()).of(pid);
+                    seen.marked = (mark != Mark::Unreadable).then_some(mark == Mark::Ours);
+                    seen.argv = proc::cmdline(pid);
+                    seen.pidfd_inode =
+                        PidFd::proven(stat.id()).ok().flatten().and_then(|process| process.inode());
+                }
+                Leader::Alive(seen)
+            }
+        }
+    }
+
+    /// Members are looked for where the judgement may rest on them: after the leader's end, or when orphaned.
+    fn members(
+        &self,
+        launch: &Launch,
+        supervised: bool,
+        outcome: &Option<Outcome>,
+        leader: &Leader,
+    ) -> Members {
+        let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
+        // A supervisor that saw nothing left at its leader's end has said so, and nothing can come back.
+        if outcome.as_ref().is_some_and(|outcome| !outcome.lingering) {
+            return Members::default();
+        }
+        if supervised {
+            let proven = if outcome.is_some() {
+                members::supervised(launch.supervisor.pid, &mark)
+            } else {
+                Vec::new()
+            };
+            return Members { proven, unproven: Vec::new() };
+        }
+        let leader_proven = match leader {
+            Leader::Alive(seen) => matches!(compare(launch, seen), Match::Proven(_)),
+            _ => false,
+        };
+        self.provable(launch, leader_proven)
+    }
+
+    /// Every process that can be proven to belong to this unsupervised run, now.
+    pub fn provable(&self, launch: &Launch, leader_proven: bool) -> Members {
+        let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        let table: Vec<Stat> = proc::table().into_iter().filter(|stat| stat.pid != me).collect();
+        members::provable(launch, &table, &|pid| mark.of(pid), &|pid| proc::cmdline(pid), leader_proven)
+    }
+}
+
+impl Assessed {
+    fn executed_hint(&self) -> Option<bool> {
+        let begun = self
+            .exit
+            .as_ref()
+            .and_then(|file| Sidecar::read(file).ok())
+            .is_some_and(|sidecar| sidecar.executed);
+        begun.then_some(true)
+    }
+}
+
+/// Whether a process named by PID and start time is alive; none if that cannot be told from here.
+pub fn alive(id: ProcessId, comparable: bool) -> Option<bool> {
+    if !comparable {
+        return None;
+    }
+    match proc::look(id.pid) {
+        Seen::Alive(stat) => Some(stat.start_time == id.start_time),
+        Seen::Gone => Some(false),
+        Seen::Hidden => None,
+    }
+}
+
+pub fn cannot_write(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
+}
+
+/// Whether several machines can share the file system, see statfs(2).
+fn is_shared(path: &std::path::Path) -> bool {
+    const SHARED: [i64; 8] = [
+        0x6969,      // NFS
+        0x517b,      // SMB
+        0xfe53_4d42, // SMB 2
+        0xff53_4d42, // CIFS
+        0x0102_1997, // 9p
+        0x6573_5546, // FUSE
+        0x00c3_6400, // Ceph
+        0x5346_414f, // AFS
+    ];
+    nix::sys::statfs::statfs(path).is_ok_and(|stat| SHARED.contains(&stat.filesystem_type().0))
+}

@@ -1,0 +1,299 @@
+//! What a launcher tells a new supervisor: one message over the line, with the descriptors it is to use.
+//!
+//! Numbers first, then strings that end in NUL, so that the supervisor can hand them to the kernel as they lie
+//! and give their memory back once the leader has been started.
+
+use std::ffi::{OsStr, c_char};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+
+use crate::job::OnOwnerExit;
+
+/// The numbers of a brief, in the order they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    pub run: u32,
+    pub umask: u32,
+    /// Milliseconds; none: no limit.
+    pub timeout_ms: Option<u64>,
+    pub stop_signal: i32,
+    pub grace_ms: u64,
+    pub on_owner_exit: OnOwnerExit,
+    pub sync: bool,
+    /// A leader to adopt instead of one to start: its PID.
+    pub adopt: Option<i32>,
+    pub max_output: Option<u64>,
+    pub output_offset: u64,
+}
+
+const NUMBERS: usize = 10;
+
+impl Numbers {
+    fn encode(self) -> [u64; NUMBERS] {
+        let signed = |value: i32| u64::try_from(value).unwrap_or(0);
+        [
+            self.run.into(),
+            self.umask.into(),
+            self.timeout_ms.unwrap_or(u64::MAX),
+            signed(self.stop_signal),
+            self.grace_ms,
+            u64::from(self.on_owner_exit == OnOwnerExit::Stop),
+            self.sync.into(),
+            self.adopt.map_or(u64::MAX, signed),
+            self.max_output.unwrap_or(u64::MAX),
+            self.output_offset,
+        ]
+    }
+
+    fn decode(raw: [u64; NUMBERS]) -> Self {
+        let [run, umask, timeout, signal, grace, owner, sync, adopt, max_output, output_offset] = raw;
+        let some = |value: u64| (value != u64::MAX).then_some(value);
+        Self {
+            run: u32::try_from(run).unwrap_or(0),
+            umask: u32::try_from(umask).unwrap_or(0o022),
+            timeout_ms: some(timeout),
+            stop_signal: i32::try_from(signal).unwrap_or(15),
+            grace_ms: grace,
+            on_owner_exit: if owner == 1 { OnOwnerExit::Stop } else { OnOwnerExit::Reap },
+            sync: sync == 1,
+            adopt: some(adopt).and_then(|pid| i32::try_from(pid).ok()),
+            max_output: some(max_output),
+            output_offset,
+        }
+    }
+}
+
+/// The strings of a brief, by group.
+#[derive(Debug)]
+pub struct Strings<'a> {
+    pub state_dir: &'a OsStr,
+    pub id: &'a str,
+    /// Shell command to run at the end; empty: none.
+    pub on_exit: &'a OsStr,
+    pub name: &'a str,
+    pub candidates: Vec<&'a OsStr>,
+    pub argv: Vec<&'a OsStr>,
+    pub env: Vec<Vec<u8>>,
+}
+
+const FIXED: usize = 4;
+
+/// Sends a brief. `fds`: exit sidecar, control, directory, stdin, stdout, stderr, and the owner's pidfd if any.
+pub fn send(line: &OwnedFd, numbers: Numbers, strings: &Strings, fds: &[RawFd]) -> io::Result<()> {
+    let counts = [strings.candidates.len(), strings.argv.len(), strings.env.len()];
+    let mut text = Vec::with_capacity(4096);
+    let fixed: [&[u8]; FIXED] = [
+        strings.state_dir.as_bytes(),
+        strings.id.as_bytes(),
+        strings.on_exit.as_bytes(),
+        strings.name.as_bytes(),
+    ];
+    let words = strings.candidates.iter().chain(&strings.argv).map(|word| word.as_bytes());
+    for word in fixed.into_iter().chain(words).chain(strings.env.iter().map(Vec::as_slice)) {
+        text.extend_from_slice(word);
+        text.push(0);
+    }
+    let mut head = Vec::with_capacity(8 * (NUMBERS + 4));
+    numbers.encode().iter().for_each(|number| head.extend_from_slice(&number.to_le_bytes()));
+    for count in counts.into_iter().chain([text.len()]) {
+        head.extend_from_slice(&(count as u64).to_le_bytes());
+    }
+    let rights = [ControlMessage::ScmRights(fds)];
+    let sent = sendmsg::<()>(
+        line.as_raw_fd(),
+        &[IoSlice::new(&head), IoSlice::new(&text)],
+        &rights,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
+    if sent < head.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    let rest = &text[sent - head.len()..];
+    if !rest.is_empty() {
+        // A borrowed file over the same descriptor, for its loop over partial writes.
+        File::from(line.try_clone()?).write_all(rest)?;
+    }
+    Ok(())
+}
+
+/// A received brief. Its strings lie in a mapping of their own.
+#[derive(Debug)]
+pub struct Brief {
+    pub numbers: Numbers,
+    pub fds: Vec<OwnedFd>,
+    counts: [usize; 3],
+    text: Mapping,
+}
+
+/// Receives a brief; none if the launcher closed the line without sending one.
+pub fn receive(line: &OwnedFd) -> io::Result<Option<Brief>> {
+    let mut head = [0_u8; 8 * (NUMBERS + 4)];
+    let mut space = nix::cmsg_space!([RawFd; 8]);
+    let mut parts = [IoSliceMut::new(&mut head)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL;
+    let message = loop {
+        match recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+            Err(nix::errno::Errno::EINTR) => {}
+            result => break result?,
+        }
+    };
+    let mut fds = Vec::new();
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(raw) = part {
+            // SAFETY: the kernel has just installed these descriptors for us; nobody else owns them.
+            fds.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    if message.bytes < 8 * (NUMBERS + 4) {
+        return Ok(None);
+    }
+    let number = |at: usize| {
+        head.get(at * 8..at * 8 + 8).and_then(|raw| raw.try_into().ok()).map_or(0, u64::from_le_bytes)
+    };
+    let size = |at: usize| usize::try_from(number(NUMBERS + at)).unwrap_or(0);
+    let counts = [size(0), size(1), size(2)];
+    let mut text = Mapping::new(size(3))?;
+    if File::from(line.try_clone()?).read_exact(text.as_mut()).is_err() {
+        return Ok(None);
+    }
+    let numbers = Numbers::decode(std::array::from_fn(number));
+    Ok(Some(Brief { numbers, fds, counts, text }))
+}
+
+/// The strings as the kernel wants them: pointer tables into the brief, each ended by a null pointer.
+#[derive(Debug)]
+pub struct Tables {
+    pub candidates: Vec<*const c_char>,
+    /// The first slot is free.
+    pub argv: Vec<*const c_char>,
+    pub envp: Vec<*const c_char>,
+}
+
+impl Brief {
+    /// State directory, id, on-exit command, name.
+    pub fn fixed(&self) -> [&[u8]; FIXED] {
+        let mut words = self.text.as_ref().split(|&byte| byte == 0);
+        std::array::from_fn(|_| words.next().unwrap_or_default())
+    }
+
+    pub fn tables(&self) -> Tables {
+        let skip: usize = self.fixed().iter().map(|word| word.len() + 1).sum();
+        let text = self.text.as_ref().get(skip..).unwrap_or_default();
+        let mut words = text.split_inclusive(|&byte| byte == 0).map(|word| word.as_ptr().cast::<c_char>());
+        let [candidates, argv, env] = self.counts;
+        let mut take = |count: usize, slot: bool, end: bool| {
+            let mut table = Vec::with_capacity(count + 2);
+            table.extend(slot.then_some(std::ptr::null()));
+            table.extend(words.by_ref().take(count));
+            table.extend(end.then_some(std::ptr::null()));
+            table
+        };
+        Tables {
+            candidates: take(candidates, false, false),
+            argv: take(argv, true, true),
+            envp: take(env, false, true),
+        }
+    }
+}
+
+/// Anonymous memory that goes back to the kernel as a whole when dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: std::ptr::NonNull<std::ffi::c_void>,
+    length: usize,
+}
+
+impl Mapping {
+    fn new(length: usize) -> io::Result<Self> {
+        let size = std::num::NonZeroUsize::new(length.max(1)).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)?
+        };
+        Ok(Self { start, length })
+    }
+
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the mapping is readable for `length` bytes and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.length) }
+    }
+
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and writable; `self` is borrowed for as long.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; no slice of it outlives `self`.
+        let _ = unsafe { munmap(self.start, self.length.max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn a_brief_arrives_as_it_was_sent() {
+        let (a, b) = nix::sys::socket::socketpair(
+            nix::sys::socket::AddressFamily::Unix,
+            nix::sys::socket::SockType::Stream,
+            None,
+            nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+        )
+        .unwrap();
+        let numbers = Numbers {
+            run: 3,
+            umask: 0o27,
+            timeout_ms: None,
+            stop_signal: 2,
+            grace_ms: 9,
+            on_owner_exit: OnOwnerExit::Stop,
+            sync: true,
+            adopt: None,
+            max_output: Some(5),
+            output_offset: 7,
+        };
+        let big = "x".repeat(3_000_000);
+        let strings = Strings {
+            state_dir: OsStr::new("/s"),
+            id: "a1",
+            on_exit: OsStr::new(""),
+            name: "",
+            candidates: vec![OsStr::new("/bin/x")],
+            argv: vec![OsStr::new("x"), OsStr::new(""), OsStr::new(&big)],
+            env: vec![b"A=\xff".to_vec()],
+        };
+        let sender = std::thread::scope(|scope| {
+            scope.spawn(|| send(&a, numbers, &strings, &[a.as_raw_fd()]).unwrap());
+            receive(&b).unwrap().unwrap()
+        });
+        assert_eq!(sender.numbers, numbers);
+        assert_eq!(sender.fds.len(), 1);
+        assert_eq!(sender.fixed(), [&b"/s"[..], b"a1", b"", b""]);
+        let tables = sender.tables();
+        // SAFETY: the tables point at strings that end in NUL, in the brief that is still alive.
+        let text = |pointer: *const c_char| unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec();
+        assert_eq!((tables.candidates.len(), tables.argv.len(), tables.envp.len()), (1, 5, 2));
+        assert!(tables.argv[0].is_null() && tables.argv[4].is_null() && tables.envp[1].is_null());
+        assert_eq!(text(tables.argv[2]), b"");
+        assert_eq!(text(tables.argv[3]).len(), 3_000_000);
+        assert_eq!(text(tables.envp[0]), b"A=\xff");
+    }
+
+    #[test]
+    fn a_closed_line_is_no_brief() {
+        let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(a);
+        assert!(receive(&b.into()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,345 @@
+//! The command line, as clap sees it. Nothing is decided here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
+
+/// Run commands that outlive you, and know how they ended.
+#[derive(Debug, Parser)]
+#[command(
+    name = "outlive",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Start with:  id=$(outlive run -- make)     outlive ls     outlive wait \"$id\"
+
+JOB is an id, a name, or the first 4 or more characters of an id."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub state_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Launch a command and let go of it
+    Run(Box<Run>),
+    /// List jobs
+    #[command(visible_aliases = ["ps", "list"])]
+    Ls(Ls),
+    /// Wait for jobs to end and return their status
+    Wait(Wait),
+    /// Stop jobs, whole process trees
+    Stop(Stop),
+    /// Settle what ended unseen, stop what nobody owns any more
+    Reap(Reap),
+    /// Stop jobs and run the same commands again
+    Restart(Restart),
+    /// Pause jobs
+    Pause(Jobs),
+    /// Let paused jobs go on
+    Resume(Jobs),
+    /// Print the output of a job
+    Logs(Logs),
+    /// Print everything known about a job, and how it is known
+    Show(Show),
+    /// Print what happened to jobs, a JSON line each
+    Events(Events),
+    /// Forget finished jobs and delete their files
+    Prune(Prune),
+    /// Check the state directory and what this machine can do
+    Doctor,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  id=$(outlive run -- make -j4)             start it, keep its id
+  outlive run --name web -- python3 -m http.server 8000
+  outlive run --wait -t 10m -- ./test.sh    stay, and return its status
+
+Exit status: 0 launched, 126 not executable, 127 not found, 125 outlive itself failed.")]
+pub struct Run {
+    /// A name to call the job by: letters, digits, '.', '_', '-'
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The command's directory [default: the current one]
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+    /// Set a variable of the command's environment
+    #[arg(short, long = "env", value_name = "K=V")]
+    pub env: Vec<OsString>,
+    /// Do not write these variables to disk; restart takes them from its caller ('*' matches anything)
+    #[arg(long, value_name = "NAME")]
+    pub secret_env: Vec<String>,
+    /// Attach a label
+    #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+    /// Append the output to this file [default: a file of the job's own]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Append stderr to this file, apart from stdout
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub stderr: Option<PathBuf>,
+    /// A file to read, or 'inherit' [default: nothing to read]
+    #[arg(long, value_name = "FILE|inherit", value_hint = clap::ValueHint::FilePath)]
+    pub stdin: Option<PathBuf>,
+    /// The process on whose behalf the job runs
+    #[arg(long, value_name = "PID|parent")]
+    pub owner: Option<String>,
+    /// When the owner has ended: keep the job for good, or stop it at once [default: the next reap stops it]
+    #[arg(long, value_name = "WHAT", requires = "owner")]
+    pub on_owner_exit: Option<OnOwner>,
+    /// Stop the job after this long; 0: never
+    #[arg(short, long, value_name = "DURATION", value_parser = units::duration)]
+    pub timeout: Option<Duration>,
+    /// The signal that asks the job to stop
+    #[arg(long, value_name = "SIGNAL", value_parser = units::signal, default_value = "TERM")]
+    pub stop_signal: i32,
+    /// How long a stop waits before it kills
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "10")]
+    pub grace: Duration,
+    /// Stay: copy the output through, and return the job's status
+    #[arg(short, long)]
+    pub wait: bool,
+    /// If a job of this name is alive, print its id instead
+    #[arg(long, requires = "name", conflicts_with = "replace")]
+    pub reuse: bool,
+    /// If a job of this name is alive, stop it first
+    #[arg(long, requires = "name")]
+    pub replace: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnOwner {
+    Keep,
+    Stop,
+}
+
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Ended jobs too
+    #[arg(short, long)]
+    pub all: bool,
+    /// Ids only
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Only jobs with this label
+    #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+    /// Only jobs in this state
+    #[arg(long, value_name = "STATE")]
+    pub state: Vec<StateName>,
+    /// Only jobs that run on behalf of this process
+    #[arg(long, value_name = "PID")]
+    pub owner: Option<i32>,
+    /// Only these
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StateName {
+    Starting,
+    Running,
+    Paused,
+    Lingering,
+    Orphaned,
+    Exited,
+    Stopped,
+    Failed,
+    Interrupted,
+    Unknown,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: the job's own code; 128+n if signal n ended it; 124 timed out (the job goes on) or ended by its
+--timeout; 122 interrupted or unknown; 125 outlive itself failed. Several jobs: the first that is not 0.")]
+pub struct Wait {
+    /// Return when the first of them ends
+    #[arg(long)]
+    pub any: bool,
+    /// Wait at most this long; 0 asks and returns
+    #[arg(short, long, value_name = "DURATION", value_parser = units::duration)]
+    pub timeout: Option<Duration>,
+    /// Wait until nothing of the job is left, not only its leader
+    #[arg(long)]
+    pub group: bool,
+    /// The jobs [default: every job alive now]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 nothing of the jobs is left, 1 something is (or no such job), 125 outlive itself failed.")]
+pub struct Stop {
+    /// The signal to ask with [default: the job's own, else TERM]
+    #[arg(short, long, value_name = "SIGNAL", value_parser = units::signal)]
+    pub signal: Option<i32>,
+    /// How long to wait before killing; 0: kill at once [default: the job's own, else 10 s]
+    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration)]
+    pub grace: Option<Duration>,
+    /// Every job with this label
+    #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+    /// Every job
+    #[arg(long)]
+    pub all: bool,
+    /// The jobs
+    #[arg(value_name = "JOB", required_unless_present_any = ["all", "labels"])]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Reap {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What to do with jobs whose supervisor is gone
+    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    pub orphans: Orphans,
+    /// Only jobs with this label
+    #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Orphans {
+    Stop,
+    Keep,
+}
+
+#[derive(Debug, Args)]
+pub struct Restart {
+    /// How long to wait before killing what is alive [default: the job's own, else 10 s]
+    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration)]
+    pub grace: Option<Duration>,
+    /// A new owner for the next run
+    #[arg(long, value_name = "PID|parent")]
+    pub owner: Option<String>,
+    /// The jobs
+    #[arg(value_name = "JOB", required = true)]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Jobs {
+    /// The jobs
+    #[arg(value_name = "JOB", required = true)]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// Go on until the job has ended
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the last N lines
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Only what this run wrote
+    #[arg(long, value_name = "N")]
+    pub run: Option<u32>,
+    /// From this byte of the file on; the offset to continue from is told on stderr
+    #[arg(long, value_name = "BYTES", conflicts_with = "lines")]
+    pub since_offset: Option<u64>,
+    /// The job
+    #[arg(value_name = "JOB")]
+    pub job: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The job
+    #[arg(value_name = "JOB")]
+    pub job: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Go on as things happen
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only records after this number
+    #[arg(long, value_name = "SEQ", conflicts_with = "reader")]
+    pub since: Option<u64>,
+    /// Remember, under this name, what has been printed: each record once
+    #[arg(long, value_name = "NAME")]
+    pub reader: Option<String>,
+    /// Only the ends of runs
+    #[arg(long)]
+    pub ends: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Only jobs that ended at least this long ago
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub older_than: Option<Duration>,
+    /// Keep the newest N
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Only these [default: every finished job]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("'{text}' is not K=V")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_end_at_the_first_word_of_the_command() {
+        let cli =
+            Cli::try_parse_from(["outlive", "run", "--name", "x", "sleep", "--help", "--", "-C"]).unwrap();
+        let Command::Run(run) = cli.command else { panic!("not run") };
+        assert_eq!(run.command, ["sleep", "--help", "--", "-C"]);
+        let cli = Cli::try_parse_from(["outlive", "run", "--", "--json", "--"]).unwrap();
+        let Command::Run(run) = cli.command else { panic!("not run") };
+        assert_eq!((run.command, cli.global.json), (vec!["--json".into(), "--".into()], false));
+    }
+}

@@ -1,0 +1,86 @@
+//! `doctor`: what this machine and this state directory can do, and what each lack costs.
+
+use anyhow::Result;
+
+use super::App;
+use crate::exit::Exit;
+use crate::fs::Flock;
+use crate::ledger;
+use crate::sys::pidfd::PidFd;
+use crate::sys::proc;
+
+struct Check {
+    what: &'static str,
+    pass: bool,
+    cost: String,
+}
+
+pub fn doctor(app: &App) -> Result<Exit> {
+    let checks = checks(app);
+    if app.json {
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|check| serde_json::json!({ "check": check.what, "pass": check.pass, "cost": check.cost }))
+            .collect();
+        super::print_json(&rows)?;
+    } else {
+        let line = |check: &Check| {
+            if check.pass {
+                format!("pass  {}\n", check.what)
+            } else {
+                format!("LACK  {}: {}\n", check.what, check.cost)
+            }
+        };
+        super::print(checks.iter().map(line).collect::<String>().as_bytes())?;
+    }
+    let well = checks.iter().all(|check| check.pass);
+    Ok(if well { Exit::Done } else { Exit::NotDone })
+}
+
+fn checks(app: &App) -> Vec<Check> {
+    let me = i32::try_from(std::process::id()).unwrap_or(0);
+    let check = |what, pass, cost: &str| Check { what, pass, cost: cost.to_owned() };
+    let mut all = vec![
+        check(
+            "/proc shows this process",
+            proc::stat(me).is_ok_and(|stat| stat.pid == me),
+            "no process can be proven; mount /proc of this PID namespace",
+        ),
+        check(
+            "the kernel has pidfds (Linux 5.3)",
+            PidFd::open(me).is_ok(),
+            "no process can be signalled safely; nothing works",
+        ),
+        check(
+            "pidfds have inodes of their own (Linux 6.9)",
+            PidFd::open(me).is_ok_and(|fd| fd.inode().is_some()),
+            "an orphan that cleared its environment and rewrote its title stays unverified",
+        ),
+        check(
+            "children are listed in /proc (CONFIG_PROC_CHILDREN)",
+            std::path::Path::new("/proc/self/task").join(me.to_string()).join("children").exists(),
+            "supervisors read the whole process table instead",
+        ),
+        check(
+            "the machine has an id (/etc/machine-id)",
+            !app.observer.here.machine_id.is_empty(),
+            "on a shared file system a reboot cannot be told from another host",
+        ),
+        check(
+            "locks work in the state directory",
+            Flock::attempt(&app.dir().ledger_lock()).is_ok(),
+            "nothing can be recorded; put the state directory on a local file system",
+        ),
+    ];
+    match ledger::read(app.dir()) {
+        Ok(book) => all.push(Check {
+            what: "the ledger can be read",
+            pass: book.damage.is_empty(),
+            cost: format!("{}; jobs are found by their files", book.damage.join(", ")),
+        }),
+        Err(error) => {
+            all.push(Check { what: "the ledger can be read", pass: false, cost: format!("{error:#}") })
+        }
+    }
+    all
+}

@@ -1,0 +1,104 @@
+//! `events`: the ledger as a stream of JSON lines.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use anyhow::{Context, Result};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+use super::App;
+use crate::cli::Events;
+use crate::exit::Exit;
+use crate::fs;
+use crate::job::check_name;
+use crate::ledger::{self, Head};
+use crate::paths::StateDir;
+
+pub fn events(app: &App, args: &Events) -> Result<Exit> {
+    if let Some(name) = &args.reader {
+        check_name(name).map_err(anyhow::Error::msg)?;
+    }
+    let mut seen = match &args.reader {
+        Some(name) => read_position(app.dir(), name)?,
+        None => args.since.unwrap_or(0),
+    };
+    // What ended unseen is settled first, so that its end is in the stream.
+    app.assess_all(false)?;
+    let watch =
+        if args.follow { Some(Inotify::init(InitFlags::IN_CLOEXEC).context("no inotify")?) } else { None };
+    loop {
+        if let Some(watch) = &watch {
+            let flags = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
+            watch.add_watch(app.dir().path(), flags).context("cannot watch the state directory")?;
+        }
+        let raw = ledger::raw(app.dir())?;
+        let (text, newest) = select(&raw, seen, args.ends);
+        super::print(&text)?;
+        if newest > seen {
+            seen = newest;
+            if let Some(name) = &args.reader {
+                write_position(app.dir(), name, seen, app.observer.sync)?;
+            }
+        }
+        match &watch {
+            None => return Ok(Exit::Done),
+            Some(watch) => {
+                poll(&mut [PollFd::new(watch.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
+                let _ = watch.read_events();
+            }
+        }
+    }
+}
+
+/// The lines after `seen`, and the highest number among all. A gap is told where lines were folded away.
+fn select(raw: &[u8], seen: u64, ends: bool) -> (Vec<u8>, u64) {
+    let mut text = Vec::new();
+    let mut newest = seen;
+    let whole = raw.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    for line in ledger::lines(&raw[..whole]).0 {
+        let Ok(head) = serde_json::from_slice::<Head>(line) else { continue };
+        if head.seq <= seen {
+            continue;
+        }
+        newest = newest.max(head.seq);
+        match &*head.kind {
+            "compacted" => text.extend(format!("{{\"kind\":\"gap\",\"seq\":{}}}\n", head.seq).into_bytes()),
+            kind if ends && !matches!(kind, "exited" | "interrupted" | "folded") => {}
+            _ => {
+                text.extend_from_slice(line);
+                text.push(b'\n');
+            }
+        }
+    }
+    (text, newest)
+}
+
+fn read_position(dir: &StateDir, name: &str) -> Result<u64> {
+    let path = dir.readers().join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => text
+            .trim()
+            .parse()
+            .with_context(|| format!("{} does not hold a number; correct or delete it", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+fn write_position(dir: &StateDir, name: &str, seq: u64, sync: bool) -> Result<()> {
+    let _ = crate::paths::make_private(&dir.readers());
+    let path = dir.readers().join(name);
+    fs::replace(&path, format!("{seq}\n").as_bytes(), sync)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The highest number that every named reader has seen: what lies above must stay.
+pub fn slowest_reader(dir: &StateDir) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir.readers()) else { return u64::MAX };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| check_name(name).is_ok());
+    names.map(|name| read_position(dir, &name).unwrap_or(0)).min().unwrap_or(u64::MAX)
+}

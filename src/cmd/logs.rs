@@ -1,0 +1,210 @@
+//! `logs`: the output of a job, to the byte.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+use super::App;
+use crate::assess::{Assessed, Observer};
+use crate::cli::Logs;
+use crate::exit::Exit;
+use crate::job::Launch;
+use crate::lookup;
+use crate::paths::StateDir;
+use crate::store;
+use crate::sys::pidfd::poll_timeout;
+
+const BLOCK: usize = 64 * 1024;
+
+pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
+    let latest = lookup::find(app.dir(), &args.job)?;
+    let id = latest.id.clone();
+    let launch = match args.run {
+        Some(run) => {
+            let launch = store::read_launch(&app.dir().run(&id, run))?;
+            launch.ok_or_else(|| {
+                lookup::NoSuchJob(format!("job {id} has no run {run} (the latest is {})", latest.run))
+            })?
+        }
+        None => latest,
+    };
+    let path = launch.output.clone();
+    let file = File::open(path.as_path())
+        .with_context(|| format!("the output of job {id} is not there any more: {}", path.display()))?;
+    let end = match args.run {
+        Some(run) => next_offset(app, &launch, run)?,
+        None => None,
+    };
+    let first = match args.run {
+        Some(_) => launch.output_offset,
+        None => 0,
+    };
+    let length = file.metadata().map_or(0, |meta| meta.len()).min(end.unwrap_or(u64::MAX));
+    let start = match (args.since_offset, args.lines) {
+        (Some(offset), _) if offset > length => {
+            bail!("the output of job {id} has {length} bytes; there is no offset {offset}")
+        }
+        (Some(offset), _) => offset,
+        (None, Some(lines)) => tail(&file, first, length, lines)?,
+        (None, None) => first,
+    };
+    let mut out = io::stdout().lock();
+    let job = app.observer.settle(launch)?;
+    let until =
+        if args.follow && end.is_none() { Until::Empty(&job, &app.observer) } else { Until::Offset(length) };
+    let reached = copy(&file, start, &mut out, until)?;
+    if args.since_offset.is_some() {
+        eprintln!("offset {reached}");
+    }
+    Ok(Exit::Done)
+}
+
+/// Where the next run's output begins: this one's ends there.
+fn next_offset(app: &App, launch: &Launch, run: u32) -> Result<Option<u64>> {
+    let next = store::read_launch(&app.dir().run(&launch.id, run + 1))?;
+    Ok(next.filter(|next| next.output == launch.output).map(|next| next.output_offset))
+}
+
+/// The offset at which the last `lines` lines begin. Reads backwards, so a huge file costs no more than its tail.
+fn tail(file: &File, first: u64, end: u64, lines: usize) -> Result<u64> {
+    let mut at = end;
+    let mut found = 0;
+    let mut block = vec![0_u8; BLOCK];
+    if lines == 0 {
+        return Ok(end);
+    }
+    while at > first {
+        let start = at.saturating_sub(BLOCK as u64).max(first);
+        let size = usize::try_from(at - start)?;
+        let part = block.get_mut(..size).context("block")?;
+        file.read_exact_at(part, start).context("cannot read the output")?;
+        for (offset, byte) in part.iter().enumerate().rev() {
+            let position = start + offset as u64;
+            // The newline that ends the last line begins no new one.
+            if *byte == b'\n' && position + 1 < end {
+                found += 1;
+                if found == lines {
+                    return Ok(position + 1);
+                }
+            }
+        }
+        at = start;
+    }
+    Ok(first)
+}
+
+/// How long to copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Until<'a> {
+    Offset(u64),
+    /// The leader has ended.
+    Ended(&'a Assessed, &'a Observer),
+    /// Nothing of the job is left.
+    Empty(&'a Assessed, &'a Observer),
+}
+
+/// Copies bytes out from `start`; returns where it stopped. A reader that has gone away ends it quietly.
+pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Result<u64> {
+    let mut at = start;
+    let limit = match until {
+        Until::Offset(limit) => limit,
+        _ => u64::MAX,
+    };
+    let watched = match until {
+        Until::Offset(_) => None,
+        Until::Ended(job, observer) => Some(Watched::new(job, observer, false)?),
+        Until::Empty(job, observer) => Some(Watched::new(job, observer, true)?),
+    };
+    loop {
+        // Asked before reading: what was written before the end is then certainly read.
+        let over = watched.as_ref().is_none_or(Watched::over);
+        match copy_available(file, at, limit, out) {
+            Ok(reached) => at = reached,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(at),
+            Err(error) => return Err(error).context("cannot copy the output"),
+        }
+        match &watched {
+            Some(watched) if !over => watched.sleep(file, at)?,
+            _ => return Ok(at),
+        }
+    }
+}
+
+fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> io::Result<u64> {
+    let mut at = start;
+    let mut block = vec![0_u8; BLOCK];
+    while at < limit {
+        let want = usize::try_from((limit - at).min(BLOCK as u64)).unwrap_or(BLOCK);
+        let read = match file.read_at(&mut block[..want], at) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        out.write_all(&block[..read])?;
+        at += read as u64;
+    }
+    out.flush()?;
+    Ok(at)
+}
+
+/// The end of a job as something that can be polled: a thread waits for it and raises an eventfd.
+struct Watched {
+    over: std::sync::Arc<EventFd>,
+    inotify: std::cell::OnceCell<Inotify>,
+    path: std::path::PathBuf,
+}
+
+impl Watched {
+    fn new(job: &Assessed, observer: &Observer, group: bool) -> Result<Self> {
+        let over = std::sync::Arc::new(EventFd::new().context("no eventfd")?);
+        let raise = over.clone();
+        let launch = job.launch.clone();
+        let path = launch.output.as_path().to_path_buf();
+        let observer = Observer::new(StateDir::trusted(observer.dir.path()), observer.sync);
+        std::thread::spawn(move || {
+            let _ = super::wait::until_over(&observer, launch, group, None);
+            let _ = raise.write(1);
+        });
+        Ok(Self { over, inotify: std::cell::OnceCell::new(), path })
+    }
+
+    fn over(&self) -> bool {
+        poll(&mut [PollFd::new(self.over.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)
+            .is_ok_and(|ready| ready > 0)
+    }
+
+    /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
+    /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down.
+    fn sleep(&self, file: &File, at: u64) -> Result<()> {
+        let end = || PollFd::new(self.over.as_fd(), PollFlags::POLLIN);
+        if self.inotify.get().is_none() {
+            if poll(&mut [end()], poll_timeout(Duration::from_millis(30)))? > 0 {
+                return Ok(());
+            }
+            let inotify =
+                Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).context("no inotify")?;
+            let _ = self.inotify.set(inotify);
+        }
+        let Some(inotify) = self.inotify.get() else { return Ok(()) };
+        while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
+        inotify
+            .add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)
+            .context("cannot watch the output")?;
+        if file.metadata().is_ok_and(|meta| meta.len() > at) {
+            return Ok(());
+        }
+        let change = PollFd::new(inotify.as_fd(), PollFlags::POLLIN);
+        match poll(&mut [end(), change], PollTimeout::NONE) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `ls`: list jobs, each judged afresh.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+
+use super::App;
+use crate::assess::Assessed;
+use crate::cli::{Ls, StateName};
+use crate::exit::Exit;
+use crate::ledger;
+use crate::lookup;
+use crate::state::State;
+use crate::sys::clock;
+use crate::table::{self, Style};
+use crate::units::show_duration;
+use crate::view::{JobView, command_line, state_words};
+
+pub fn ls(app: &App, args: &Ls) -> Result<Exit> {
+    let ended_too = args.all || !args.state.is_empty() || !args.jobs.is_empty();
+    let mut exit = Exit::Done;
+    let all = app.assess_all(true)?;
+    let mut wanted = Vec::new();
+    for word in &args.jobs {
+        match lookup::find(app.dir(), word) {
+            Ok(launch) => wanted.push(launch.id),
+            Err(error) => {
+                eprintln!("outlive: {error:#}");
+                exit = exit.first(super::exit_of(&error));
+            }
+        }
+    }
+    let states: Vec<State> = args.state.iter().map(|&name| state(name)).collect();
+    let fits = |job: &Assessed| {
+        (args.jobs.is_empty() || wanted.contains(&job.launch.id))
+            && super::labelled(&job.launch, &args.labels)
+            && (states.is_empty() || states.contains(&job.state()))
+            && args.owner.is_none_or(|pid| job.launch.owner.is_some_and(|owner| owner.pid == pid))
+    };
+    let (shown, hidden): (Vec<Assessed>, Vec<Assessed>) =
+        all.into_iter().filter(fits).partition(|job| ended_too || !job.state().is_final());
+    if args.all {
+        tidy(app, shown.len());
+    }
+    if app.json {
+        let views: Vec<JobView> = shown.iter().map(|job| JobView::new(job, &app.observer)).collect();
+        super::print_json(&views)?;
+    } else if args.quiet {
+        let ids: String = shown.iter().map(|job| format!("{}\n", job.launch.id)).collect();
+        super::print(ids.as_bytes())?;
+    } else {
+        print_table(app, &shown)?;
+    }
+    if !args.quiet && !app.json {
+        tell_hidden(&hidden, shown.is_empty());
+    }
+    Ok(exit)
+}
+
+fn print_table(app: &App, jobs: &[Assessed]) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let row = |job: &Assessed| {
+        let view = JobView::new(job, &app.observer);
+        vec![
+            view.id.clone(),
+            view.name.clone().unwrap_or_else(|| "-".to_owned()),
+            state_words(&view),
+            view.pid.to_string(),
+            view.duration_ms.map_or_else(|| "-".to_owned(), show_duration),
+            ago(&view.started_at),
+            command_line(&view.argv),
+        ]
+    };
+    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    let style = Style::of_stdout(app.color);
+    super::print(
+        table::render(&["ID", "NAME", "STATE", "PID", "TIME", "STARTED", "COMMAND"], &rows, style).as_bytes(),
+    )
+}
+
+/// Says how many ended jobs are not shown, so that nothing seems to have vanished.
+fn tell_hidden(hidden: &[Assessed], nothing_shown: bool) {
+    let newest =
+        hidden.iter().filter_map(|job| job.outcome.as_ref()).map(|outcome| outcome.at.as_str()).max();
+    match (newest, hidden.len()) {
+        (Some(at), 1) => {
+            eprintln!("outlive: 1 ended job is not shown; it ended {} (see 'outlive ls --all')", ago(at))
+        }
+        (Some(at), count) => eprintln!(
+            "outlive: {count} ended jobs are not shown; the newest ended {} (see 'outlive ls --all')",
+            ago(at)
+        ),
+        (None, _) if nothing_shown => eprintln!("outlive: no jobs (start one: outlive run -- COMMAND)"),
+        (None, _) => {}
+    }
+}
+
+/// Folds the ledger where that saves much. Best effort: a listing does not fail for it.
+fn tidy(app: &App, jobs: usize) {
+    let worth =
+        ledger::raw(app.dir()).is_ok_and(|raw| ledger::worth_compacting(ledger::lines(&raw).0.count(), jobs));
+    if worth {
+        let _ = ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync);
+    }
+}
+
+/// `3m20s ago`, from an RFC 3339 time.
+pub fn ago(at: &str) -> String {
+    let since = |then: SystemTime| clock::wall().duration_since(then).unwrap_or(Duration::ZERO);
+    match humantime::parse_rfc3339_weak(at) {
+        Ok(then) => format!("{} ago", show_duration(super::run::millis(since(then)))),
+        Err(_) => at.to_owned(),
+    }
+}
+
+fn state(name: StateName) -> State {
+    match name {
+        StateName::Starting => State::Starting,
+        StateName::Running => State::Running,
+        StateName::Paused => State::Paused,
+        StateName::Lingering => State::Lingering,
+        StateName::Orphaned => State::Orphaned,
+        StateName::Exited => State::Exited,
+        StateName::Stopped => State::Stopped,
+        StateName::Failed => State::Failed,
+        StateName::Interrupted => State::Interrupted,
+        StateName::Unknown => State::Unknown,
+    }
+}

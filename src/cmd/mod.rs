@@ -1,0 +1,152 @@
+//! The commands, one file each: gather, decide, act, print.
+
+pub mod doctor;
+pub mod events;
+pub mod logs;
+pub mod ls;
+pub mod pause;
+pub mod prune;
+pub mod reap;
+pub mod restart;
+pub mod run;
+pub mod show;
+pub mod stop;
+pub mod wait;
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::assess::{Assessed, Observer};
+use crate::cli::{Cli, Color, Command};
+use crate::exit::Exit;
+use crate::ledger::{self, Book};
+use crate::lookup::{self, NoSuchJob};
+use crate::paths::StateDir;
+use crate::store;
+use crate::sys::spawn::Line;
+
+/// What every command is given.
+#[derive(Debug)]
+pub struct App {
+    pub observer: Observer,
+    pub json: bool,
+    pub color: Color,
+    /// The umask of the caller, which its commands are to have.
+    pub umask: u32,
+}
+
+/// Runs the command that was asked for. `line` leads to a supervisor that was forked early, if one was.
+pub fn dispatch(cli: Cli, umask: u32, line: Option<Line>) -> Result<Exit> {
+    let dir = StateDir::resolve(cli.global.state_dir)?;
+    let observer = Observer::new(dir, crate::env::sync());
+    let app = App { observer, json: cli.global.json, color: cli.global.color, umask };
+    match cli.command {
+        Command::Run(args) => run::run(&app, *args, line),
+        Command::Ls(args) => ls::ls(&app, &args),
+        Command::Wait(args) => wait::wait(&app, &args),
+        Command::Stop(args) => stop::stop(&app, &args),
+        Command::Reap(args) => reap::reap(&app, &args),
+        Command::Restart(args) => restart::restart(&app, &args),
+        Command::Pause(args) => pause::pause(&app, &args),
+        Command::Resume(args) => pause::resume(&app, &args),
+        Command::Logs(args) => logs::logs(&app, &args),
+        Command::Show(args) => show::show(&app, &args),
+        Command::Events(args) => events::events(&app, &args),
+        Command::Prune(args) => prune::prune(&app, &args),
+        Command::Doctor => doctor::doctor(&app),
+    }
+}
+
+impl App {
+    pub fn dir(&self) -> &StateDir {
+        &self.observer.dir
+    }
+
+    /// Every job the ledger knows, and if the ledger is damaged, every job that has files. Damage is reported.
+    pub fn book(&self) -> Result<Book> {
+        let mut book = ledger::read(self.dir())?;
+        if !book.damage.is_empty() {
+            let path = self.dir().ledger();
+            eprintln!(
+                "outlive: the ledger {} is damaged: {}; nothing was changed, jobs are found by their files",
+                path.display(),
+                book.damage.join(", ")
+            );
+            for id in store::ids(self.dir())? {
+                if let Some(launch) = store::latest_launch(self.dir(), &id)? {
+                    book.add(launch);
+                }
+            }
+        }
+        Ok(book)
+    }
+
+    /// Looks at every job, or at those that are not over.
+    pub fn assess_all(&self, ended_too: bool) -> Result<Vec<Assessed>> {
+        let mut jobs = Vec::new();
+        for entry in self.book()?.jobs {
+            match entry.outcome {
+                Some(outcome) if !outcome.lingering || entry.emptied => {
+                    if ended_too {
+                        jobs.push(self.observer.ended(entry.launch, outcome));
+                    }
+                }
+                _ => {
+                    let job = self.observer.settle(entry.launch)?;
+                    if ended_too || !job.state().is_final() {
+                        jobs.push(job);
+                    }
+                }
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Does `act` for each job that `words` name. A bad one is reported and does not keep the others from it.
+    pub fn each<T>(
+        &self,
+        words: &[String],
+        mut act: impl FnMut(crate::job::Launch) -> Result<T>,
+    ) -> (Vec<T>, Exit) {
+        let mut done = Vec::new();
+        let mut exit = Exit::Done;
+        for word in words {
+            match lookup::find(self.dir(), word).and_then(&mut act) {
+                Ok(value) => done.push(value),
+                Err(error) => {
+                    eprintln!("outlive: {error:#}");
+                    exit = exit.first(exit_of(&error));
+                }
+            }
+        }
+        (done, exit)
+    }
+}
+
+/// The status that an error ends a command with.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    if error.is::<NoSuchJob>() { Exit::NotDone } else { Exit::Failed }
+}
+
+/// Prints one JSON value and a newline.
+pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
+    let mut text = serde_json::to_vec(value).context("cannot encode JSON")?;
+    text.push(b'\n');
+    print(&text)
+}
+
+/// Writes to stdout. A reader that has gone away is no error: there is nobody left to tell.
+pub fn print(text: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to stdout"),
+    }
+}
+
+/// Whether a job carries all of these labels.
+pub fn labelled(launch: &crate::job::Launch, labels: &[(String, String)]) -> bool {
+    labels.iter().all(|(key, value)| launch.labels.get(key) == Some(value))
+}

@@ -1,0 +1,97 @@
+//! `prune`: forget finished jobs and their files. Nothing else ever deletes.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::App;
+use crate::assess::Assessed;
+use crate::cli::Prune;
+use crate::exit::Exit;
+use crate::job::Launch;
+use crate::ledger::{self, Patience, Record};
+use crate::sys::clock;
+use crate::view::JobView;
+
+pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
+    let (mut chosen, mut exit): (Vec<Assessed>, Exit) = if args.jobs.is_empty() {
+        (app.assess_all(true)?.into_iter().filter(|job| job.state().is_final()).collect(), Exit::Done)
+    } else {
+        app.each(&args.jobs, |launch| app.observer.settle(launch))
+    };
+    chosen.retain(|job| {
+        if job.state().is_final() {
+            return true;
+        }
+        eprintln!(
+            "outlive: job {} is {}: only a finished job can be pruned (stop it first)",
+            job.id(),
+            job.state().word()
+        );
+        exit = exit.first(Exit::NotDone);
+        false
+    });
+    chosen.sort_by(|a, b| ended_at(a).cmp(ended_at(b)));
+    if let Some(keep) = args.keep {
+        chosen.truncate(chosen.len().saturating_sub(keep));
+    }
+    if let Some(age) = args.older_than {
+        chosen.retain(|job| older(ended_at(job), age));
+    }
+    let mut views = Vec::new();
+    for job in chosen {
+        let view = JobView { action: Some("pruned"), ..JobView::new(&job, &app.observer) };
+        match one(app, &job.launch) {
+            Ok(()) => views.push(view),
+            Err(error) => {
+                eprintln!("outlive: cannot prune job {}: {error:#}", job.id());
+                exit = exit.first(Exit::NotDone);
+            }
+        }
+    }
+    if !views.is_empty() {
+        ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync)?;
+    }
+    if app.json {
+        super::print_json(&views)?;
+    } else {
+        let ids: String = views.iter().map(|view| format!("{}\n", view.id)).collect();
+        super::print(ids.as_bytes())?;
+    }
+    Ok(exit)
+}
+
+fn ended_at(job: &Assessed) -> &str {
+    job.outcome.as_ref().map_or("", |outcome| outcome.at.as_str())
+}
+
+fn older(at: &str, age: Duration) -> bool {
+    humantime::parse_rfc3339_weak(at)
+        .is_ok_and(|then| clock::wall().duration_since(then).unwrap_or_default() >= age)
+}
+
+/// Recorded first, then deleted: what is left of a broken-off prune is debris, not a job.
+fn one(app: &App, launch: &Launch) -> Result<()> {
+    let id = &launch.id;
+    let _op = app.observer.op(id)?;
+    let again = crate::lookup::latest(app.dir(), id)?.with_context(|| format!("job {id} is gone"))?;
+    let job = app.observer.assess(again)?;
+    if !job.state().is_final() {
+        anyhow::bail!("it is {} again", job.state().word());
+    }
+    let note =
+        Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
+    ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
+    if let Some(name) = &launch.name
+        && crate::lookup::named(app.dir(), name)?.as_ref() == Some(id)
+    {
+        let _ = std::fs::remove_file(app.dir().name(name));
+    }
+    let path = app.dir().job(id).0;
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot delete {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}

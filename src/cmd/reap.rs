@@ -1,0 +1,275 @@
+//! `reap`: settle what ended unseen, stop what nobody owns any more, clear the debris of broken launches.
+//!
+//! A plan is made first, as data; `--dry-run` prints it, otherwise it is carried out. What is owned, recycled or
+//! unverified is never touched.
+
+use anyhow::{Context, Result};
+
+use super::App;
+use crate::assess::{Assessed, Observer, alive};
+use crate::cli::{Orphans, Reap};
+use crate::exit::Exit;
+use crate::fs::RunLock;
+use crate::job::{Cause, OnOwnerExit};
+use crate::ledger::{self, Patience, Record};
+use crate::paths::RunDir;
+use crate::state::State;
+use crate::steer::{self, Stop};
+use crate::store;
+use crate::view::JobView;
+
+/// What is to be done about one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Settle,
+    StopOrphan,
+    StopOwnerless,
+    Keep,
+    LeaveAlone,
+    Nothing,
+}
+
+/// The pure part. `unseen`: its end was recorded by nobody before us.
+pub fn decide(
+    state: State,
+    unseen: bool,
+    owner_gone: bool,
+    on_owner_exit: OnOwnerExit,
+    supervised: bool,
+    orphans: Orphans,
+) -> Action {
+    let ownerless = owner_gone && on_owner_exit != OnOwnerExit::Keep;
+    match state {
+        State::Exited | State::Stopped | State::Failed | State::Interrupted => {
+            if unseen {
+                Action::Settle
+            } else {
+                Action::Nothing
+            }
+        }
+        State::Unknown => Action::LeaveAlone,
+        State::Orphaned => {
+            if ownerless {
+                Action::StopOwnerless
+            } else {
+                orphan(orphans)
+            }
+        }
+        State::Lingering if !supervised => orphan(orphans),
+        State::Starting | State::Running | State::Paused | State::Lingering => {
+            if ownerless {
+                Action::StopOwnerless
+            } else {
+                Action::Nothing
+            }
+        }
+    }
+}
+
+fn orphan(orphans: Orphans) -> Action {
+    match orphans {
+        Orphans::Stop => Action::StopOrphan,
+        Orphans::Keep => Action::Keep,
+    }
+}
+
+pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
+    let mut views = Vec::new();
+    let mut exit = Exit::Done;
+    if args.labels.is_empty() {
+        recover(app, args.dry_run)?;
+    }
+    for entry in app.book()?.jobs {
+        if !super::labelled(&entry.launch, &args.labels) {
+            continue;
+        }
+        if entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied) {
+            continue;
+        }
+        let unseen = entry.outcome.is_none();
+        let id = entry.launch.id.clone();
+        match one(app, args, entry.launch, unseen) {
+            Ok(Some((view, done))) => {
+                if !app.json {
+                    tell(&view);
+                }
+                exit = exit.first(done);
+                views.push(view);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                eprintln!("outlive: cannot reap job {id}: {error:#}");
+                exit = exit.first(Exit::NotDone);
+            }
+        }
+    }
+    if args.labels.is_empty() {
+        debris(app, args.dry_run)?;
+    }
+    if app.json {
+        super::print_json(&views)?;
+    }
+    Ok(exit)
+}
+
+fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Result<Option<(JobView, Exit)>> {
+    let observer = &app.observer;
+    let job = observer.assess(launch)?;
+    let place = &job.launch.identity.place;
+    let comparable = place.boot_id == observer.here.boot_id && place.pid_ns == observer.here.pid_ns;
+    let owner_gone = job.launch.owner.is_some_and(|owner| alive(owner, comparable) == Some(false));
+    let action = decide(
+        job.state(),
+        unseen,
+        owner_gone,
+        job.launch.on_owner_exit,
+        job.judgement.supervised,
+        args.orphans,
+    );
+    let why = match (action, job.judgement.cause) {
+        (Action::StopOwnerless, _) => "its owner is gone".to_owned(),
+        _ => job.judgement.why.to_owned(),
+    };
+    let (word, job, exit) = match action {
+        Action::Nothing => return Ok(None),
+        Action::Keep => ("kept", job, Exit::Done),
+        Action::LeaveAlone => ("left-alone", job, Exit::Done),
+        Action::Settle if args.dry_run => ("settled", job, Exit::Done),
+        Action::StopOrphan | Action::StopOwnerless if args.dry_run => ("stopped", job, Exit::Done),
+        Action::Settle => match settle(observer, job)? {
+            Some(job) => ("settled", job, Exit::Done),
+            None => return Ok(None),
+        },
+        Action::StopOrphan | Action::StopOwnerless => {
+            let cause = if action == Action::StopOwnerless { Cause::OwnerGone } else { Cause::Orphan };
+            let stopped = steer::ask(observer, job.launch, Stop { signal: None, grace: None, cause })?
+                .wait(observer)?;
+            let exit = super::stop::report(&stopped);
+            ("stopped", stopped.job, exit)
+        }
+    };
+    let view = JobView { action: Some(word), reason: Some(why), ..JobView::new(&job, observer) };
+    Ok(Some((view, exit)))
+}
+
+/// Records an end that the ledger does not know. None if it does by now.
+fn settle(observer: &Observer, job: Assessed) -> Result<Option<Assessed>> {
+    let _op = observer.op(job.id())?;
+    if ledger::read(&observer.dir)?
+        .job(job.id())
+        .is_some_and(|entry| entry.outcome.is_some() || entry.launch.run != job.launch.run)
+    {
+        return Ok(None);
+    }
+    if let Some(outcome) = job.outcome.clone() {
+        let record = Record::Ended { id: job.launch.id.clone(), run: job.launch.run, outcome };
+        ledger::append(&observer.dir, &[record], Patience::Command, observer.sync)?;
+        return Ok(Some(job));
+    }
+    observer.settle_locked(job.launch).map(Some)
+}
+
+/// Jobs that have their files but no record in the ledger are told to it again.
+fn recover(app: &App, dry_run: bool) -> Result<()> {
+    let book = ledger::read(app.dir())?;
+    for id in store::ids(app.dir())? {
+        if book.job(&id).is_some() {
+            continue;
+        }
+        let Some(launch) = store::latest_launch(app.dir(), &id)? else { continue };
+        // A launch that is under way right now will be in the ledger in a moment.
+        if app.observer.assess(launch.clone())?.state() == State::Starting {
+            continue;
+        }
+        let _op = app.observer.op(&id)?;
+        if ledger::read(app.dir())?.job(&id).is_some() {
+            continue;
+        }
+        eprintln!("outlive: job {id} was missing from the ledger; found by its files");
+        if !dry_run {
+            ledger::append(
+                app.dir(),
+                &[Record::Launched(Box::new(launch))],
+                Patience::Command,
+                app.observer.sync,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Clears runs that were never launched: no launch record, and a lock that nobody holds but us.
+fn debris(app: &App, dry_run: bool) -> Result<()> {
+    let book = ledger::read(app.dir())?;
+    for id in store::ids(app.dir())? {
+        let job = app.dir().job(&id);
+        if book.job(&id).is_some() || store::latest_launch(app.dir(), &id)?.is_some() {
+            continue;
+        }
+        let runs = job.runs();
+        let locks: Vec<Option<std::fs::File>> =
+            runs.iter().map(|&run| claim(&job.run(run))).collect::<Result<_>>()?;
+        // A directory without a run may belong to a launcher that is about to make one.
+        let young = runs.is_empty()
+            && std::fs::metadata(&job.0)
+                .ok()
+                .and_then(|meta| meta.modified().ok()?.elapsed().ok())
+                .is_none_or(|age| age.as_secs() < 60);
+        if young || locks.iter().any(Option::is_none) {
+            continue;
+        }
+        eprintln!(
+            "outlive: cleared {id}, the debris of a launch that was broken off; nothing had been executed"
+        );
+        if !dry_run {
+            std::fs::remove_dir_all(&job.0).with_context(|| format!("cannot clear {}", job.0.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The locked sidecar of a run that nobody holds; none if somebody does.
+fn claim(run: &RunDir) -> Result<Option<std::fs::File>> {
+    let file = match std::fs::OpenOptions::new().read(true).write(true).open(run.exit()) {
+        Ok(file) => file,
+        Err(_) => return Ok(None),
+    };
+    Ok(if RunLock::Both.attempt(&file)? { Some(file) } else { None })
+}
+
+fn tell(view: &JobView) {
+    let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    println!(
+        "{}{name}: {}, {}: {}",
+        view.id,
+        view.action.unwrap_or_default(),
+        view.state,
+        view.reason.clone().unwrap_or_default()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_action() {
+        use Action::*;
+        let plain =
+            |state, supervised| decide(state, false, false, OnOwnerExit::Reap, supervised, Orphans::Stop);
+        for state in [State::Starting, State::Running, State::Paused, State::Lingering] {
+            assert_eq!(plain(state, true), Nothing, "{state:?}");
+            assert_eq!(decide(state, false, true, OnOwnerExit::Reap, true, Orphans::Keep), StopOwnerless);
+            assert_eq!(decide(state, false, true, OnOwnerExit::Keep, true, Orphans::Stop), Nothing);
+        }
+        for state in [State::Orphaned, State::Lingering] {
+            assert_eq!(plain(state, false), StopOrphan);
+            assert_eq!(decide(state, false, false, OnOwnerExit::Reap, false, Orphans::Keep), Keep);
+        }
+        for state in State::ALL.into_iter().filter(|state| state.is_final()) {
+            assert_eq!(decide(state, true, true, OnOwnerExit::Stop, false, Orphans::Stop), Settle);
+            assert_eq!(decide(state, false, true, OnOwnerExit::Stop, false, Orphans::Stop), Nothing);
+        }
+        assert_eq!(decide(State::Unknown, true, true, OnOwnerExit::Stop, false, Orphans::Stop), LeaveAlone);
+    }
+}

@@ -1,0 +1,173 @@
+//! `restart`: the same command again, in the same place, or a refusal.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
+
+use super::App;
+use super::run::{find_owner, unmark};
+use crate::cli::Restart;
+use crate::exit::Exit;
+use crate::job::{Cause, Launch, Stdin};
+use crate::launch::{self, Launched, Plan, is_secret};
+use crate::ledger::{self, Patience, Record};
+use crate::lookup;
+use crate::steer::{self, Stop};
+use crate::sys::{clock, spawn};
+use crate::view::JobView;
+
+pub fn restart(app: &App, args: &Restart) -> Result<Exit> {
+    let (views, mut exit) = app.each(&args.jobs, |launch| one(app, args, launch));
+    let mut jobs = Vec::new();
+    for (view, done) in views {
+        exit = exit.first(done);
+        jobs.extend(view);
+    }
+    if app.json {
+        super::print_json(&jobs)?;
+    }
+    Ok(exit)
+}
+
+/// Stops what is alive, then launches. The lock of the job is let go of while it is being stopped, because the
+/// one who stops it may need it; whoever gets it back first launches, and the other reports that run.
+fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit)> {
+    let id = seen.id.clone();
+    loop {
+        let op = app.observer.op(&id)?;
+        let launch =
+            lookup::latest(app.dir(), &id)?.with_context(|| format!("job {id} was pruned meanwhile"))?;
+        if launch.run > seen.run {
+            return tell(app, launch);
+        }
+        let plan = plan(app, args, &launch)?;
+        check(&plan).with_context(|| format!("job {id} is not restarted, and was not stopped"))?;
+        let job = app.observer.settle_locked(launch.clone())?;
+        if job.state().is_final() {
+            return start(app, &plan, &launch);
+        }
+        drop(op);
+        let stop = Stop { signal: None, grace: args.grace, cause: Cause::Restart };
+        let stopped = steer::ask(&app.observer, launch, stop)?.wait(&app.observer)?;
+        if !stopped.complete() {
+            super::stop::report(&stopped);
+            bail!("job {id} could not be stopped; it was not started again");
+        }
+    }
+}
+
+fn start(app: &App, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
+    let id = &last.id;
+    let run = app.dir().job(id).runs().into_iter().max().unwrap_or(last.run).max(last.run) + 1;
+    mark_output(last, run)?;
+    let line = spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?;
+    match launch::next_run(app.dir(), id, run, plan, line, app.observer.sync)? {
+        Launched::Running(launch) => {
+            let note =
+                Record::Note { kind: "restarted", id: id.clone(), run, at: clock::now(), detail: None };
+            ledger::append(app.dir(), &[note], Patience::Command, false)?;
+            tell(app, launch)
+        }
+        other => super::run::not_running(app, &plan.argv, other).map(|exit| (None, exit)),
+    }
+}
+
+fn tell(app: &App, launch: Launch) -> Result<(Option<JobView>, Exit)> {
+    let job = app.observer.assess(launch)?;
+    if !app.json {
+        super::print(format!("{}\n", job.id()).as_bytes())?;
+    }
+    Ok((Some(JobView::new(&job, &app.observer)), Exit::Done))
+}
+
+/// Everything of the recorded launch, with what only the caller can give: secrets, and a new owner for a dead one.
+fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
+    let id = &launch.id;
+    let mut env = launch::read_env(&app.dir().job(id))?;
+    let secrets = &launch.options.secret_env;
+    if !secrets.is_empty() {
+        let mut taken = Vec::new();
+        for (key, value) in std::env::vars_os().filter(|(key, _)| is_secret(key, secrets)) {
+            taken.push(key.to_string_lossy().into_owned());
+            env.push((key, value));
+        }
+        let missing: Vec<&str> = secrets
+            .iter()
+            .filter(|name| !name.contains('*') && !taken.contains(name))
+            .map(String::as_str)
+            .collect();
+        if !missing.is_empty() {
+            bail!(
+                "job {id} needs {} from you: not recorded, and not in this environment; it is not restarted",
+                missing.join(", ")
+            );
+        }
+        eprintln!("outlive: job {id} takes {} from this environment", taken.join(", "));
+    }
+    unmark(&mut env);
+    let owner = match (&args.owner, launch.owner) {
+        (Some(word), _) => Some(find_owner(word)?),
+        (None, None) => None,
+        (None, Some(owner)) => {
+            let found = find_owner(&owner.pid.to_string()).ok().filter(|found| found.id == owner);
+            Some(found.with_context(|| {
+                format!("the owner of job {id} (process {}) is gone: name a new one with --owner", owner.pid)
+            })?)
+        }
+    };
+    let own_output = launch.output.as_path() == app.dir().job(id).output();
+    Ok(Plan {
+        name: launch.name.clone(),
+        argv: launch.argv.iter().map(|word| word.as_os().to_owned()).collect(),
+        cwd: launch.cwd.as_path().to_path_buf(),
+        env,
+        umask: launch.umask,
+        labels: launch.labels.clone(),
+        stdin: match &launch.stdin {
+            Stdin::Inherit => Stdin::Null,
+            other => other.clone(),
+        },
+        output: (!own_output).then(|| launch.output.as_path().to_path_buf()),
+        stderr: launch.stderr.as_ref().map(|path| path.as_path().to_path_buf()),
+        owner,
+        on_owner_exit: launch.on_owner_exit,
+        timeout_ms: launch.timeout_ms,
+        stop_signal: launch.stop_signal,
+        grace_ms: launch.grace_ms,
+        extras: launch.options.clone(),
+    })
+}
+
+/// What would keep the next run from starting is found before the present one is stopped.
+fn check(plan: &Plan) -> Result<()> {
+    launch::open_directory(&plan.cwd)?;
+    let candidates = launch::candidates(&plan.argv, &plan.env)?;
+    let executable = |path: &std::path::PathBuf| {
+        let path = plan.cwd.join(path);
+        path.is_file() && nix::unistd::access(&path, nix::unistd::AccessFlags::X_OK).is_ok()
+    };
+    if !candidates.iter().any(executable) {
+        let program = plan.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        bail!("'{program}' is not there any more, or not executable");
+    }
+    if let Stdin::File(path) = &plan.stdin {
+        std::fs::File::open(path.as_path())
+            .with_context(|| format!("cannot read stdin from {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The output goes on in the same file, after a line that says so.
+fn mark_output(launch: &Launch, run: u32) -> Result<()> {
+    let path = launch.output.as_path();
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), 0o600);
+    let mut file =
+        options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
+    // A device or a pipe is no place for a marker.
+    if file.metadata().is_ok_and(|meta| meta.is_file()) {
+        writeln!(file, "--- outlive: run {run} of {} at {} ---", launch.id, clock::now())
+            .with_context(|| format!("cannot write output to {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! `run`: launch a command and let go of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::App;
+use crate::assess::Assessed;
+use crate::cli::{OnOwner, Run};
+use crate::exit::Exit;
+use crate::fs::Flock;
+use crate::job::{Cause, Extras, Launch, OnOwnerExit, ProcessId, Stdin, check_name};
+use crate::launch::{self, Launched, Owner, Plan};
+use crate::lookup;
+use crate::state::State;
+use crate::steer::{self, Stop};
+use crate::sys::pidfd::PidFd;
+use crate::sys::proc;
+use crate::sys::spawn::{self, Line};
+use crate::view::JobView;
+
+pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
+    app.dir().prepare()?;
+    let plan = plan(app, &args)?;
+    // From the check of a name to the launch record, nobody else may launch under it.
+    let name_lock = match &args.name {
+        Some(name) => {
+            check_name(name).map_err(anyhow::Error::msg)?;
+            Some(Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?)
+        }
+        None => None,
+    };
+    if let (Some(name), Some(_)) = (&args.name, &name_lock)
+        && let Some(alive) = alive_under(app, name)?
+    {
+        if args.reuse && matches!(alive.state(), State::Starting | State::Running | State::Paused) {
+            return told(app, &args, alive.launch);
+        }
+        if !args.replace {
+            let hint =
+                if args.reuse { "it cannot be reused" } else { "use --reuse or --replace, or stop it" };
+            bail!("job '{name}' ({}) is {} already; {hint}", alive.id(), alive.state().word());
+        }
+        let stop = Stop { signal: None, grace: None, cause: Cause::Replaced };
+        let stopped = steer::ask(&app.observer, alive.launch, stop)?.wait(&app.observer)?;
+        if !stopped.complete() {
+            bail!("job '{name}' ({}) could not be stopped; nothing was launched", stopped.job.id());
+        }
+    }
+    let line = match line {
+        Some(line) => line,
+        None => spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?,
+    };
+    let launched = launch::new_job(app.dir(), &plan, line, app.observer.sync)?;
+    if let (Some(lock), Launched::Running(launch)) = (&name_lock, &launched) {
+        write_name(lock, &launch.id)
+            .with_context(|| format!("cannot record the name of job {}", launch.id))?;
+    }
+    drop(name_lock);
+    match launched {
+        Launched::Running(launch) => told(app, &args, launch),
+        other => not_running(app, &plan.argv, other),
+    }
+}
+
+/// The id goes to stdout, alone; with `--wait`, to stderr, and the job's output to stdout.
+fn told(app: &App, args: &Run, launch: Launch) -> Result<Exit> {
+    if args.wait {
+        return super::wait::stay(app, launch);
+    }
+    if app.json {
+        let job = app.observer.settle(launch)?;
+        super::print_json(&JobView::new(&job, &app.observer))?;
+    } else {
+        super::print(format!("{}\n", launch.id).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Reports a launch in which the command was not executed, or cannot be shown to have been.
+pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<Exit> {
+    let program = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    match launched {
+        Launched::NotExecuted { exec: true, errno, .. } => {
+            let error = std::io::Error::from_raw_os_error(errno);
+            let missing = errno == nix::libc::ENOENT || errno == nix::libc::ENOTDIR;
+            let hint = if missing && argv.len() == 1 && program.contains(' ') {
+                " (a shell command line? use: outlive run -- sh -c '…')"
+            } else {
+                ""
+            };
+            eprintln!("outlive: cannot execute '{program}': {error}{hint}");
+            Ok(Exit::Job(if missing { 127 } else { 126 }))
+        }
+        Launched::NotExecuted { errno: 0, .. } => {
+            bail!("the launch of '{program}' was broken off before it was executed")
+        }
+        Launched::NotExecuted { errno, .. } => {
+            bail!("cannot launch '{program}': {}", std::io::Error::from_raw_os_error(errno))
+        }
+        Launched::Unconfirmed(launch) | Launched::Running(launch) => {
+            let id = launch.id.clone();
+            let job = app.observer.settle(launch)?;
+            bail!(
+                "the supervisor of job {id} ended during the launch of '{program}'; it is {} now (see 'outlive show {id}')",
+                job.state().word()
+            )
+        }
+    }
+}
+
+/// The job that bears this name, if it is not over. The caller holds the name's lock.
+fn alive_under(app: &App, name: &str) -> Result<Option<Assessed>> {
+    let Some(id) = lookup::named(app.dir(), name)? else { return Ok(None) };
+    let Some(launch) = lookup::latest(app.dir(), &id)? else { return Ok(None) };
+    let job = app.observer.settle(launch)?;
+    Ok(Some(job).filter(|job| !job.state().is_final()))
+}
+
+fn write_name(lock: &Flock, id: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    lock.0.write_all_at(format!("{id}\n").as_bytes(), 0)?;
+    lock.0.set_len(id.len() as u64 + 1)
+}
+
+fn plan(app: &App, args: &Run) -> Result<Plan> {
+    let here = || std::env::current_dir().context("the current directory is gone (use --cwd)");
+    let cwd = match &args.cwd {
+        Some(dir) if dir.is_absolute() => dir.clone(),
+        Some(dir) => here()?.join(dir),
+        None => here()?,
+    };
+    // Files are the caller's words: relative to where the caller is.
+    let absolute =
+        |path: &PathBuf| std::path::absolute(path).with_context(|| format!("bad path {}", path.display()));
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    for pair in &args.env {
+        let bytes = pair.as_bytes();
+        let Some(at) = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0) else {
+            bail!("'{}' is not K=V (use -e K=V)", pair.to_string_lossy());
+        };
+        let part = |raw: &[u8]| std::ffi::OsStr::from_bytes(raw).to_owned();
+        let (key, value) = (part(&bytes[..at]), part(&bytes[at + 1..]));
+        env.retain(|(known, _)| *known != key);
+        env.push((key, value));
+    }
+    unmark(&mut env);
+    let owner = args.owner.as_deref().map(find_owner).transpose()?;
+    let mut secret_env = crate::env::secret_env();
+    secret_env.extend(args.secret_env.iter().cloned());
+    Ok(Plan {
+        name: args.name.clone(),
+        argv: args.command.clone(),
+        cwd,
+        env,
+        umask: app.umask,
+        labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
+        stdin: match &args.stdin {
+            None => Stdin::Null,
+            Some(word) if word.as_os_str() == "inherit" => Stdin::Inherit,
+            Some(path) => Stdin::File((&absolute(path)?).into()),
+        },
+        output: args.output.as_ref().map(absolute).transpose()?,
+        stderr: args.stderr.as_ref().map(absolute).transpose()?,
+        owner,
+        on_owner_exit: match args.on_owner_exit {
+            None => OnOwnerExit::Reap,
+            Some(OnOwner::Keep) => OnOwnerExit::Keep,
+            Some(OnOwner::Stop) => OnOwnerExit::Stop,
+        },
+        timeout_ms: args.timeout.map(millis).filter(|&ms| ms > 0),
+        stop_signal: args.stop_signal,
+        grace_ms: millis(args.grace),
+        extras: Extras { on_exit: None, max_output: None, secret_env },
+    })
+}
+
+pub fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX - 1)
+}
+
+/// A job started from inside a job is a job of its own.
+pub fn unmark(env: &mut Vec<(OsString, OsString)>) {
+    env.retain(|(key, _)| {
+        key != crate::env::JOB_ID && key != crate::env::RUN && key != crate::env::STATE_DIR
+    });
+}
+
+/// Opens the owner first, then looks whether it lives: it is the one that was meant or none.
+pub fn find_owner(word: &str) -> Result<Owner> {
+    let pid = match word {
+        "parent" => nix::unistd::getppid().as_raw(),
+        number => number
+            .parse()
+            .ok()
+            .filter(|&pid: &i32| pid > 0)
+            .with_context(|| format!("owner '{number}' is not a PID (use a number, or 'parent')"))?,
+    };
+    let gone = || format!("owner {pid} is not alive; nothing was launched");
+    let process = PidFd::open(pid).with_context(gone)?;
+    let id: ProcessId = match proc::look(pid) {
+        proc::Seen::Alive(stat) => stat.id(),
+        proc::Seen::Gone => bail!(gone()),
+        proc::Seen::Hidden => bail!("owner {pid} cannot be seen in /proc; nothing was launched"),
+    };
+    Ok(Owner { id, process })
+}

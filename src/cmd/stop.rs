@@ -1,0 +1,123 @@
+//! `stop`: end jobs, and say what is left of them.
+
+use std::thread;
+
+use anyhow::Result;
+use nix::sys::signal::{SigSet, Signal};
+
+use super::App;
+use crate::assess::Observer;
+use crate::cli;
+use crate::exit::Exit;
+use crate::job::{Cause, Launch};
+use crate::paths::StateDir;
+use crate::steer::{self, Asked, Stop, Stopped};
+use crate::view::{JobView, Survivor};
+
+pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
+    let how = Stop { signal: args.signal, grace: args.grace, cause: Cause::Stop };
+    let mut launches = Vec::new();
+    let mut exit = Exit::Done;
+    if args.all || !args.labels.is_empty() {
+        let all = app.assess_all(false)?.into_iter().map(|job| job.launch);
+        launches.extend(all.filter(|launch| super::labelled(launch, &args.labels)));
+    }
+    let (named, named_exit) = app.each(&args.jobs, Ok);
+    exit = exit.first(named_exit);
+    launches.extend(named);
+    // The job we run inside of comes last: nobody would be left to ask for the others.
+    let inside = crate::env::current_job();
+    launches.sort_by_key(|launch| inside.as_deref() == Some(&launch.id));
+    launches.dedup_by(|a, b| a.id == b.id);
+
+    // All are asked first, then all are waited for: their graces pass side by side.
+    let mut asked: Vec<Asked> = Vec::new();
+    for launch in launches {
+        match steer::ask(&app.observer, launch, how) {
+            Ok(stop) => asked.push(stop),
+            Err(error) => {
+                eprintln!("outlive: {error:#}");
+                exit = exit.first(super::exit_of(&error));
+            }
+        }
+    }
+    let mut views = Vec::new();
+    for stop in asked {
+        match stop.wait(&app.observer) {
+            Ok(stopped) => {
+                exit = exit.first(report(&stopped));
+                views.push(view(&stopped, &app.observer));
+            }
+            Err(error) => {
+                eprintln!("outlive: {error:#}");
+                exit = exit.first(super::exit_of(&error));
+            }
+        }
+    }
+    if app.json {
+        super::print_json(&views)?;
+    }
+    Ok(exit)
+}
+
+/// Tells on stderr what is not as it should be.
+pub fn report(stopped: &Stopped) -> Exit {
+    let job = &stopped.job;
+    if stopped.complete() {
+        if stopped.unsupervised && !stopped.already {
+            eprintln!(
+                "outlive: job {} had lost its supervisor; nothing provably its own is left, but escaped processes cannot be excluded",
+                job.id()
+            );
+        }
+        return Exit::Done;
+    }
+    for (stat, reason) in &stopped.survivors {
+        eprintln!(
+            "outlive: process {} ({}) of job {} is still alive: {reason}",
+            stat.pid,
+            String::from_utf8_lossy(&stat.comm),
+            job.id()
+        );
+    }
+    if stopped.survivors.is_empty() {
+        eprintln!(
+            "outlive: job {} was not stopped, it is {}: {}; left alone",
+            job.id(),
+            job.state().word(),
+            job.judgement.why
+        );
+    }
+    Exit::NotDone
+}
+
+pub fn view(stopped: &Stopped, observer: &Observer) -> JobView {
+    let survivor = |(stat, reason): &(crate::sys::proc::Stat, String)| Survivor {
+        pid: stat.pid,
+        command: String::from_utf8_lossy(&stat.comm).into_owned(),
+        reason: reason.clone(),
+    };
+    JobView {
+        survivors: Some(stopped.survivors.iter().map(survivor).collect()),
+        ..JobView::new(&stopped.job, observer)
+    }
+}
+
+/// From now on an interrupt from the keyboard stops the job; a second one kills it.
+pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
+    let interrupt: SigSet = [Signal::SIGINT].into_iter().collect();
+    interrupt.thread_block()?;
+    let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
+    let launch = launch.clone();
+    thread::spawn(move || {
+        let mut grace = None;
+        while interrupt.wait().is_ok() {
+            let stop = Stop { signal: None, grace, cause: Cause::Stop };
+            if let Err(error) = steer::ask(&observer, launch.clone(), stop) {
+                eprintln!("outlive: {error:#}");
+            }
+            grace = Some(std::time::Duration::ZERO);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! Locks, flushes and replacements: what makes the files of the state directory trustworthy.
+//!
+//! Two kinds of lock are used. `flock(2)` serialises short work: the ledger, a name, an operation on a job. An
+//! open-file-description lock (fcntl(2), F_OFD_SETLK) on the exit sidecar is held by a supervisor for its whole
+//! life; it can be asked about without being taken (F_OFD_GETLK). Both belong to the open file: they pass to
+//! whoever is handed the descriptor and end with its last copy, however its holder dies.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
+use nix::libc;
+
+use crate::sys;
+
+/// How long a lock is waited for before saying so, and before giving up.
+const SAY_AFTER: Duration = Duration::from_secs(1);
+const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+
+/// An exclusive flock, held until dropped.
+#[derive(Debug)]
+pub struct Flock(pub File);
+
+impl Flock {
+    /// Takes the lock on `path`, which is created if missing. `what` names it in messages.
+    pub fn take(path: &Path, what: &str) -> Result<Self> {
+        let file = open_private(path)
+            .with_context(|| format!("cannot open the lock of {what} ({})", path.display()))?;
+        Self::lock(file, what)
+    }
+
+    /// Takes the lock if nobody holds it.
+    pub fn attempt(path: &Path) -> io::Result<Option<Self>> {
+        let file = open_private(path)?;
+        Ok(try_flock(&file)?.then_some(Self(file)))
+    }
+
+    fn lock(file: File, what: &str) -> Result<Self> {
+        if try_flock(&file).with_context(|| format!("cannot lock {what}"))? {
+            return Ok(Self(file));
+        }
+        let inode = file.metadata().map_or(0, |meta| meta.ino());
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let locked = block_flock(&file).map(|()| file);
+            let _ = send.send(locked);
+        });
+        let file = match receive.recv_timeout(SAY_AFTER) {
+            Ok(locked) => locked,
+            Err(_) => {
+                eprintln!("outlive: waiting for the lock of {what}{}", held_by(inode));
+                let Ok(locked) = receive.recv_timeout(GIVE_UP_AFTER - SAY_AFTER) else {
+                    bail!(
+                        "the lock of {what} is still held after {GIVE_UP_AFTER:?}{}; try again",
+                        held_by(inode)
+                    );
+                };
+                locked
+            }
+        };
+        Ok(Self(file.with_context(|| format!("cannot lock {what}"))?))
+    }
+}
+
+fn held_by(inode: u64) -> String {
+    match sys::proc::lock_holders(inode).as_slice() {
+        [] => String::new(),
+        pids => {
+            format!(", held by process {}", pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is where locks are taken")]
+fn try_flock(file: &File) -> io::Result<bool> {
+    loop {
+        match fs2::FileExt::try_lock_exclusive(file) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is where locks are taken")]
+fn block_flock(file: &File) -> io::Result<()> {
+    loop {
+        match fs2::FileExt::lock_exclusive(file) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The two bytes of an exit sidecar that are locked during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunLock {
+    /// Held for the supervisor's whole life.
+    Supervised,
+    /// Held until the leader's exit is recorded.
+    Unended,
+    Both,
+}
+
+impl RunLock {
+    fn request(self, kind: libc::c_int) -> libc::flock {
+        let (start, length) = match self {
+            Self::Supervised => (0, 1),
+            Self::Unended => (1, 1),
+            Self::Both => (0, 2),
+        };
+        libc::flock {
+            l_type: libc::c_short::try_from(kind).unwrap_or_default(),
+            l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default(),
+            l_start: start,
+            l_len: length,
+            l_pid: 0,
+        }
+    }
+
+    /// Takes it if nobody holds it.
+    pub fn attempt(self, file: impl AsFd) -> io::Result<bool> {
+        match fcntl(file, FcntlArg::F_OFD_SETLK(&self.request(libc::F_WRLCK))) {
+            Ok(_) => Ok(true),
+            Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EACCES) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub fn release(self, file: impl AsFd) -> io::Result<()> {
+        Ok(fcntl(file, FcntlArg::F_OFD_SETLK(&self.request(libc::F_UNLCK))).map(drop)?)
+    }
+
+    /// Whether somebody holds it; nothing is taken by asking.
+    pub fn held(self, file: impl AsFd) -> io::Result<bool> {
+        let mut request = self.request(libc::F_WRLCK);
+        fcntl(file, FcntlArg::F_OFD_GETLK(&mut request))?;
+        Ok(i32::from(request.l_type) != libc::F_UNLCK)
+    }
+
+    /// Blocks until nobody holds it.
+    pub fn wait(self, file: impl AsFd) -> io::Result<()> {
+        let file = file.as_fd();
+        loop {
+            match fcntl(file, FcntlArg::F_OFD_SETLKW(&self.request(libc::F_RDLCK))) {
+                Ok(_) => return self.release(file),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same with a limit: false if it is still held then.
+    pub fn wait_for(self, file: &File, limit: Option<Duration>) -> io::Result<bool> {
+        let Some(limit) = limit else { return self.wait(file).map(|()| true) };
+        if !self.held(file)? {
+            return Ok(true);
+        }
+        // A thread blocks and this one keeps the time: a timer's signal could come before the call blocks.
+        let (send, receive) = mpsc::channel();
+        let file = file.try_clone()?;
+        std::thread::spawn(move || send.send(self.wait(&file)));
+        match receive.recv_timeout(limit) {
+            Ok(result) => result.map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+/// Opens for reading and writing; created 0600 whatever the umask.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// Creates a file that must not exist yet, 0600.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Creates a file with this content, which must not exist yet. Not flushed.
+pub fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    create_new(path)?.write_all(content)
+}
+
+/// Flushes the content of a file to the disk, unless OUTLIVE_SYNC=off.
+pub fn flush(file: &File, sync: bool) -> io::Result<()> {
+    if !sync {
+        return Ok(());
+    }
+    loop {
+        match file.sync_data() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Keeps room for `length` bytes, so that a full disk cannot refuse them later; the size stays as it is. File
+/// systems that cannot do it are left alone.
+pub fn reserve(file: &File, length: i64) -> io::Result<()> {
+    use nix::errno::Errno;
+    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, length) {
+        Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Replaces `path` as a whole: after a crash it has either the old content or the new one.
+#[allow(clippy::disallowed_methods, reason = "this is where renames are made durable")]
+pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = directory.join(format!(".{name}.{}", std::process::id()));
+    let result = (|| {
+        let _ = std::fs::remove_file(&temporary);
+        let mut file = create_new(&temporary)?;
+        file.write_all(content)?;
+        flush(&file, sync)?;
+        std::fs::rename(&temporary, path)?;
+        flush_directory(directory, sync)
+    })();
+    if result.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn flush_directory(path: &Path, sync: bool) -> io::Result<()> {
+    if sync { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("outlive-fs-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn asking_for_a_run_lock_takes_nothing() {
+        let path = scratch("ofd");
+        let (holder, asker) = (create_new(&path).unwrap(), open_private(&path).unwrap());
+        assert!(!RunLock::Both.held(&asker).unwrap());
+        assert!(RunLock::Both.attempt(&holder).unwrap());
+        assert!(RunLock::Supervised.held(&asker).unwrap() && RunLock::Unended.held(&asker).unwrap());
+        RunLock::Unended.release(&holder).unwrap();
+        assert!(RunLock::Supervised.held(&asker).unwrap() && !RunLock::Unended.held(&asker).unwrap());
+        RunLock::Unended.wait(&asker).unwrap();
+        assert!(!RunLock::Supervised.wait_for(&asker, Some(Duration::ZERO)).unwrap());
+        assert!(!RunLock::Both.attempt(&asker).unwrap());
+        drop(holder);
+        assert!(RunLock::Both.attempt(&asker).unwrap());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_flock_is_exclusive_and_ends_with_its_file() {
+        let path = scratch("flock");
+        let held = Flock::take(&path, "x").unwrap();
+        assert!(Flock::attempt(&path).unwrap().is_none());
+        drop(held);
+        assert!(Flock::attempt(&path).unwrap().is_some());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_replacement_leaves_nothing_behind() {
+        let path = scratch("replace");
+        replace(&path, b"one", true).unwrap();
+        replace(&path, b"two", false).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,361 @@
+//! The launcher's part of a launch: make the run's files, brief the supervisor, record, open the gate.
+//!
+//! If we die before the gate is opened, nothing is executed: the leader reads end of file and ends. Once it is
+//! opened, the launch record is durable and names the very process that executes the command.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::libc;
+use nix::sys::stat::Mode;
+
+use crate::brief::{self, Numbers, Strings};
+use crate::bytes::Bytes;
+use crate::env;
+use crate::fs;
+use crate::job::{Extras, Identity, Launch, OnOwnerExit, ProcessId, Stdin};
+use crate::ledger::{self, Patience, Record};
+use crate::paths::{JobDir, RunDir, StateDir, make_private};
+use crate::store;
+use crate::sys::pidfd::PidFd;
+use crate::sys::proc;
+use crate::sys::spawn::{Line, Message};
+use crate::sys::{self, clock};
+
+/// Everything that a run is launched from.
+#[derive(Debug)]
+pub struct Plan {
+    pub name: Option<String>,
+    pub argv: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// The whole environment of the command, but for the mark.
+    pub env: Vec<(OsString, OsString)>,
+    pub umask: u32,
+    pub labels: std::collections::BTreeMap<String, String>,
+    pub stdin: Stdin,
+    /// None: the job's own output.log.
+    pub output: Option<PathBuf>,
+    pub stderr: Option<PathBuf>,
+    pub owner: Option<Owner>,
+    pub on_owner_exit: OnOwnerExit,
+    pub timeout_ms: Option<u64>,
+    pub stop_signal: i32,
+    pub grace_ms: u64,
+    pub extras: Extras,
+}
+
+/// A process on whose behalf a job runs, held so that it stays the one it is.
+#[derive(Debug)]
+pub struct Owner {
+    pub id: ProcessId,
+    pub process: PidFd,
+}
+
+/// How a launch went.
+#[derive(Debug)]
+pub enum Launched {
+    Running(Launch),
+    /// Recorded as failed; the errno of setting up or of the exec.
+    NotExecuted {
+        exec: bool,
+        errno: i32,
+    },
+    /// The supervisor ended before it could say.
+    Unconfirmed(Launch),
+}
+
+/// Launches a new job.
+pub fn new_job(dir: &StateDir, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
+    let cwd = open_directory(&plan.cwd)?;
+    let (id, job) = loop {
+        let id = crate::job::id_from(sys::random().context("no random numbers")?);
+        let job = dir.job(&id);
+        match make_private(&job.0) {
+            Ok(()) => break (id, job),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot create {}", job.0.display())),
+        }
+    };
+    let result = launch(dir, &id, 1, plan, &cwd, line, sync);
+    if result.is_err() && !job.run(1).launch().exists() {
+        let _ = std::fs::remove_dir_all(&job.0);
+    }
+    result
+}
+
+/// Launches the next run of a job that exists. The caller holds `op`.
+pub fn next_run(dir: &StateDir, id: &str, run: u32, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
+    let cwd = open_directory(&plan.cwd)?;
+    let result = launch(dir, id, run, plan, &cwd, line, sync);
+    let run = dir.run(id, run);
+    if result.is_err() && !run.launch().exists() {
+        let _ = std::fs::remove_dir_all(&run.0);
+    }
+    result
+}
+
+/// Opens a job's directory; it is never replaced by another.
+pub fn open_directory(path: &Path) -> Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_PATH;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .with_context(|| format!("cannot use directory {}", path.display()))
+}
+
+fn launch(
+    dir: &StateDir,
+    id: &str,
+    run: u32,
+    plan: &Plan,
+    cwd: &File,
+    line: Line,
+    sync: bool,
+) -> Result<Launched> {
+    let (job, run_dir) = (dir.job(id), dir.run(id, run));
+    make_private(&run_dir.0).with_context(|| format!("cannot create {}", run_dir.0.display()))?;
+    let exit = store::create_exit(&run_dir)?;
+    let control = make_control(&run_dir)?;
+    let files = Files::open(plan, &job)?;
+    let offset = files.output.metadata().map_or(0, |meta| meta.len());
+
+    let numbers = Numbers {
+        run,
+        umask: plan.umask,
+        timeout_ms: plan.timeout_ms,
+        stop_signal: plan.stop_signal,
+        grace_ms: plan.grace_ms,
+        on_owner_exit: plan.on_owner_exit,
+        sync,
+        adopt: None,
+        max_output: plan.extras.max_output,
+        output_offset: offset,
+    };
+    let mut environment = encode_env(&plan.env);
+    environment.extend(encode_env(&env::mark(id, run, dir.path())));
+    let candidates = candidates(&plan.argv, &plan.env)?;
+    let strings = Strings {
+        state_dir: dir.path().as_os_str(),
+        id,
+        on_exit: plan.extras.on_exit.as_ref().map_or(OsStr::new(""), Bytes::as_os),
+        name: plan.name.as_deref().unwrap_or(""),
+        candidates: candidates.iter().map(|path| path.as_os_str()).collect(),
+        argv: plan.argv.iter().map(OsString::as_os_str).collect(),
+        env: environment,
+    };
+    let mut fds = vec![
+        exit.as_raw_fd(),
+        control.as_raw_fd(),
+        cwd.as_raw_fd(),
+        files.stdin.as_raw_fd(),
+        files.output.as_raw_fd(),
+        files.stderr.as_ref().unwrap_or(&files.output).as_raw_fd(),
+    ];
+    fds.extend(plan.owner.as_ref().map(|owner| std::os::fd::AsFd::as_fd(&owner.process).as_raw_fd()));
+    brief::send(&line.fd, numbers, &strings, &fds).context("cannot brief the supervisor")?;
+
+    // What can be done while the supervisor starts the leader.
+    if run == 1 {
+        write_env(&job, plan)?;
+    }
+    let place = proc::place();
+    let supervisor =
+        proc::stat(line.pid).map(|stat| stat.id()).context("the supervisor ended before the launch")?;
+
+    let pid = match receive(&line.fd)? {
+        Some(Message { tag: Message::AT_GATE, value }) => value,
+        Some(Message { value: errno, .. }) => return Ok(Launched::NotExecuted { exec: false, errno }),
+        None => bail!("the supervisor ended before the launch; nothing was executed"),
+    };
+    let leader = proc::stat(pid).context("the leader ended before the launch; nothing was executed")?;
+    let launch = Launch {
+        id: id.to_owned(),
+        run,
+        at: clock::now(),
+        boottime_ms: clock::boottime_ms(),
+        name: plan.name.clone(),
+        argv: plan.argv.iter().map(Bytes::from).collect(),
+        cwd: (&plan.cwd).into(),
+        umask: plan.umask,
+        labels: plan.labels.clone(),
+        stdin: plan.stdin.clone(),
+        output: (&plan.output.clone().unwrap_or_else(|| job.output())).into(),
+        output_offset: offset,
+        stderr: plan.stderr.as_ref().map(Bytes::from),
+        owner: plan.owner.as_ref().map(|owner| owner.id),
+        on_owner_exit: plan.on_owner_exit,
+        timeout_ms: plan.timeout_ms,
+        stop_signal: plan.stop_signal,
+        grace_ms: plan.grace_ms,
+        options: plan.extras.clone(),
+        identity: Identity {
+            pid,
+            pgid: leader.pgid,
+            sid: leader.sid,
+            start_time: leader.start_time,
+            pidfd_inode: PidFd::open(pid).ok().and_then(|process| process.inode()),
+            place,
+        },
+        supervisor,
+    };
+    store::write_launch(&run_dir, &launch)?;
+    ledger::append(dir, &[Record::Launched(Box::new(launch.clone()))], Patience::Command, sync)?;
+    // Our copy of the lock must not make a supervisor look alive that is not.
+    drop(exit);
+    drop(control);
+    // A supervisor that died meanwhile is noticed by the answer that does not come.
+    let _ = (&File::from(line.fd.try_clone()?)).write_all(b"G");
+    Ok(match receive(&line.fd)? {
+        Some(Message { tag: Message::LAUNCHED, .. }) => Launched::Running(launch),
+        Some(Message { tag, value: errno }) => {
+            Launched::NotExecuted { exec: tag == Message::EXEC_FAILED, errno }
+        }
+        None => Launched::Unconfirmed(launch),
+    })
+}
+
+fn receive(line: &OwnedFd) -> Result<Option<Message>> {
+    let mut raw = [0_u8; Message::LENGTH];
+    match File::from(line.try_clone()?).read_exact(&mut raw) {
+        Ok(()) => Ok(Some(Message::decode(raw))),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error).context("cannot hear the supervisor"),
+    }
+}
+
+fn make_control(run: &RunDir) -> Result<File> {
+    let path = run.control();
+    nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)
+        .with_context(|| format!("cannot create {}", path.display()))?;
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(&path)
+        .with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// What the command gets as its descriptors 0, 1 and 2.
+struct Files {
+    stdin: OwnedFd,
+    output: File,
+    stderr: Option<File>,
+}
+
+impl Files {
+    fn open(plan: &Plan, job: &JobDir) -> Result<Self> {
+        let read = |path: &Path| {
+            File::open(path).with_context(|| format!("cannot read stdin from {}", path.display()))
+        };
+        let append = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o600);
+            options.open(path).with_context(|| format!("cannot write output to {}", path.display()))
+        };
+        Ok(Self {
+            stdin: match &plan.stdin {
+                Stdin::Null => read(Path::new("/dev/null"))?.into(),
+                Stdin::File(path) => read(path.as_path())?.into(),
+                Stdin::Inherit => std::os::fd::AsFd::as_fd(&std::io::stdin())
+                    .try_clone_to_owned()
+                    .context("cannot hand stdin over")?,
+            },
+            output: append(&plan.output.clone().unwrap_or_else(|| job.output()))?,
+            stderr: plan.stderr.as_deref().map(append).transpose()?,
+        })
+    }
+}
+
+/// Where the program may be, in the order of PATH; a word with a slash is a path already.
+pub fn candidates(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<Vec<PathBuf>> {
+    let program = argv.first().context("no command")?;
+    if program.is_empty() || program.as_bytes().contains(&b'/') {
+        return Ok(vec![PathBuf::from(program)]);
+    }
+    let path = env
+        .iter()
+        .rev()
+        .find(|(key, _)| key == "PATH")
+        .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| value);
+    let place = |dir: &[u8]| {
+        Path::new(if dir.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(dir) }).join(program)
+    };
+    Ok(path.as_bytes().split(|&byte| byte == b':').map(place).collect())
+}
+
+fn encode_env(env: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    env.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect()
+}
+
+/// Keeps what `restart` needs of the environment: `K=V` and NUL, for each variable that is not secret.
+fn write_env(job: &JobDir, plan: &Plan) -> Result<()> {
+    let keep: Vec<_> =
+        plan.env.iter().filter(|(key, _)| !is_secret(key, &plan.extras.secret_env)).cloned().collect();
+    let mut text = encode_env(&keep).join(&0);
+    text.push(0);
+    let path = job.env();
+    fs::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads what [`write_env`] kept.
+pub fn read_env(job: &JobDir) -> Result<Vec<(OsString, OsString)>> {
+    let path = job.env();
+    let raw = std::fs::read(&path)
+        .with_context(|| format!("cannot read the environment of the job from {}", path.display()))?;
+    let entry = |entry: &[u8]| {
+        let at = entry.iter().skip(1).position(|&byte| byte == b'=')? + 1;
+        Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
+    };
+    Ok(proc::split_nul(&raw).filter_map(entry).collect())
+}
+
+/// Whether a variable is named by one of the patterns, in which `*` stands for anything.
+pub fn is_secret(name: &OsStr, patterns: &[String]) -> bool {
+    patterns.iter().any(|pattern| glob(pattern.as_bytes(), name.as_bytes()))
+}
+
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|at| glob(rest, &text[at..])),
+        Some((first, rest)) => {
+            text.split_first().is_some_and(|(byte, text)| byte == first && glob(rest, text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_whole_names() {
+        let secret = |name: &str, pattern: &str| is_secret(OsStr::new(name), &[pattern.to_owned()]);
+        assert!(secret("AWS_SECRET", "AWS_*") && secret("TOKEN", "TOKEN") && secret("MY_TOKEN_2", "*TOKEN*"));
+        assert!(!secret("AWS", "AWS_*") && !secret("TOKENS", "TOKEN") && !secret("X", ""));
+    }
+
+    #[test]
+    fn the_program_is_looked_for_as_execvp_does() {
+        let of = |program: &str, path: &str| {
+            candidates(&[program.into()], &[("PATH".into(), path.into())]).unwrap()
+        };
+        assert_eq!(of("x", "/a::b"), [PathBuf::from("/a/x"), "./x".into(), "b/x".into()]);
+        assert_eq!(of("./x", "/a"), [PathBuf::from("./x")]);
+        assert_eq!(of("", "/a"), [PathBuf::new()]);
+    }
+}

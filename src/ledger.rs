@@ -1,0 +1,542 @@
+//! The ledger: `ledger.jsonl`, one JSON record a line, appended under the flock of `ledger.lock`.
+//!
+//! True at every moment: a line that was once whole stays as it was until compaction folds it; sequence numbers
+//! rise by one and are never used twice; a line that cannot be read is reported, kept and skipped. Readers take
+//! no lock. `ledger.lock` holds the format version, the last sequence number, and the length and inode of the
+//! ledger it was true for: if those fit, an append reads nothing of the ledger; if not, its tail.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::fs::{self, Flock};
+use crate::job::{FORMAT, Launch, Outcome};
+use crate::paths::StateDir;
+
+/// What a line says, besides its number.
+#[derive(Clone, Debug)]
+pub enum Record {
+    Launched(Box<Launch>),
+    /// The end of a run: `exited`, or `interrupted` for an end that nobody saw.
+    Ended {
+        id: String,
+        run: u32,
+        outcome: Outcome,
+    },
+    /// Something that happened to a run: `stop-requested`, `paused`, `resumed`, `restarted`, `adopted`, `emptied`
+    /// (what lingered is gone), `pruned`.
+    Note {
+        kind: &'static str,
+        id: String,
+        run: u32,
+        at: String,
+        detail: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Line<'a, B: Serialize> {
+    v: u32,
+    seq: u64,
+    kind: &'a str,
+    #[serde(flatten)]
+    body: B,
+}
+
+#[derive(Serialize)]
+struct EndedBody<'a> {
+    id: &'a str,
+    run: u32,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+#[derive(Serialize)]
+struct NoteBody<'a> {
+    id: &'a str,
+    run: u32,
+    at: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+/// A finished job, folded to one line by compaction.
+#[derive(Serialize, Deserialize)]
+struct FoldedBody {
+    id: String,
+    run: u32,
+    at: String,
+    launch: Launch,
+    outcome: Outcome,
+    #[serde(default)]
+    emptied: bool,
+}
+
+/// What every line has.
+#[derive(Debug, Deserialize)]
+pub struct Head<'a> {
+    pub v: u32,
+    #[serde(default)]
+    pub seq: u64,
+    #[serde(borrow, default)]
+    pub id: Cow<'a, str>,
+    #[serde(default)]
+    pub run: u32,
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+impl Record {
+    fn line(&self, seq: u64) -> serde_json::Result<Vec<u8>> {
+        let v = FORMAT;
+        let mut text = match self {
+            Self::Launched(launch) => {
+                serde_json::to_vec(&Line { v, seq, kind: "launched", body: launch.as_ref() })
+            }
+            Self::Ended { id, run, outcome } => {
+                let kind =
+                    if outcome.state == crate::job::End::Interrupted { "interrupted" } else { "exited" };
+                serde_json::to_vec(&Line { v, seq, kind, body: EndedBody { id, run: *run, outcome } })
+            }
+            Self::Note { kind, id, run, at, detail } => {
+                let body = NoteBody { id, run: *run, at, detail: detail.as_deref() };
+                serde_json::to_vec(&Line { v, seq, kind, body })
+            }
+        }?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+/// How long an append waits for the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As a command does: say so after a second, give up after thirty.
+    Command,
+    /// As a supervisor does: a second, without a word.
+    Supervisor,
+}
+
+/// Appends records as one write, then flushes. Returns the sequence number of the last.
+pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool) -> Result<u64> {
+    let lock = lock(dir, patience)?;
+    let mut ledger = open(dir)?;
+    let (len, inode) = length_and_inode(&ledger)?;
+    let known = Known::read(&lock.0);
+    let (mut seq, torn) = match &known {
+        Some(known) if (known.len, known.inode) == (len, inode) => (known.seq, false),
+        _ => {
+            let tail = read_tail(&ledger, len)?;
+            (tail.seq.max(known.as_ref().map_or(0, |known| known.seq)), tail.torn)
+        }
+    };
+    if let Some(known) = known.filter(|known| known.version > FORMAT) {
+        bail!(
+            "the ledger was written by a newer outlive (format {}, this one knows {FORMAT}); nothing was written",
+            known.version
+        );
+    }
+    let mut text = if torn { b"\n".to_vec() } else { Vec::new() };
+    for record in records {
+        seq += 1;
+        text.extend(record.line(seq).context("cannot encode a ledger record")?);
+    }
+    if let Err(error) = ledger.write_all(&text) {
+        // A full disk may have taken a part of the line: take back what is ours while the lock is held.
+        let _ = ledger.set_len(len);
+        return Err(error).with_context(|| format!("cannot write to the ledger {}", dir.ledger().display()));
+    }
+    let added = u64::try_from(text.len()).unwrap_or_default();
+    Known { version: FORMAT, seq, len: len + added, inode }.write(&lock.0);
+    drop(lock);
+    fs::flush(&ledger, sync).context("cannot flush the ledger to the disk")?;
+    Ok(seq)
+}
+
+fn lock(dir: &StateDir, patience: Patience) -> Result<Flock> {
+    let path = dir.ledger_lock();
+    if patience == Patience::Command {
+        return Flock::take(&path, "the ledger");
+    }
+    let mut pause = Duration::from_millis(1);
+    let mut left = Duration::from_secs(1);
+    loop {
+        if let Some(lock) = Flock::attempt(&path)? {
+            return Ok(lock);
+        }
+        if left.is_zero() {
+            bail!("the ledger is locked");
+        }
+        std::thread::sleep(pause.min(left));
+        left = left.saturating_sub(pause);
+        pause *= 2;
+    }
+}
+
+fn open(dir: &StateDir) -> Result<File> {
+    let path = dir.ledger();
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
+    options.open(&path).with_context(|| format!("cannot open the ledger {}", path.display()))
+}
+
+fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|meta| (meta.len(), meta.ino()))
+}
+
+/// The content of `ledger.lock`: fixed width, so that it is replaced by one write.
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    version: u32,
+    seq: u64,
+    len: u64,
+    inode: u64,
+}
+
+impl Known {
+    fn read(file: &File) -> Option<Self> {
+        let mut buffer = [0_u8; 96];
+        let read = file.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(buffer.get(..read)?).ok()?;
+        let words: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [version, seq, len, inode] = words.try_into().ok()?;
+        Some(Self { version: u32::try_from(version).ok()?, seq, len, inode })
+    }
+
+    /// Best effort: if it cannot be written, the next writer reads the tail.
+    fn write(&self, file: &File) {
+        let Self { version, seq, len, inode } = self;
+        let _ = file.write_all_at(format!("{version:>3} {seq:>20} {len:>20} {inode:>20}\n").as_bytes(), 0);
+    }
+}
+
+struct Tail {
+    seq: u64,
+    torn: bool,
+}
+
+/// The highest number among the last lines, and whether the last line lacks its end.
+fn read_tail(file: &File, len: u64) -> Result<Tail> {
+    let mut window = 64 * 1024_u64;
+    loop {
+        let start = len.saturating_sub(window);
+        let mut raw = vec![0_u8; usize::try_from(len - start)?];
+        file.read_exact_at(&mut raw, start).context("cannot read the tail of the ledger")?;
+        let torn = raw.last().is_some_and(|&byte| byte != b'\n');
+        let first = if start == 0 {
+            0
+        } else {
+            raw.iter().position(|&byte| byte == b'\n').map_or(raw.len(), |at| at + 1)
+        };
+        let seqs = raw[first..]
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<Head>(line).ok());
+        let mut newest = None;
+        for head in seqs {
+            if head.v > FORMAT {
+                bail!(
+                    "the ledger has a record of a newer format ({}, this outlive knows {FORMAT}); nothing was written",
+                    head.v
+                );
+            }
+            newest = newest.max(Some(head.seq));
+        }
+        if newest.is_some() || start == 0 {
+            return Ok(Tail { seq: newest.unwrap_or(0), torn });
+        }
+        window *= 8;
+    }
+}
+
+/// What the ledger says of one job: its latest run.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub launch: Launch,
+    pub outcome: Option<Outcome>,
+    /// A job that lingered has nothing left.
+    pub emptied: bool,
+}
+
+/// The ledger, read in one pass.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// In the order of their first launch.
+    pub jobs: Vec<Entry>,
+    index: HashMap<String, usize>,
+    pruned: Vec<usize>,
+    /// One message for each kind of trouble met; empty if every line was read.
+    pub damage: Vec<String>,
+    /// A record of a newer format was met: do not write.
+    pub newer: bool,
+    pub last_seq: u64,
+}
+
+impl Book {
+    pub fn job(&self, id: &str) -> Option<&Entry> {
+        self.index.get(id).and_then(|&at| self.jobs.get(at))
+    }
+
+    /// Adds a job that the ledger does not know, found by its files.
+    pub fn add(&mut self, launch: Launch) {
+        self.launched(launch);
+    }
+
+    fn launched(&mut self, launch: Launch) {
+        match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
+            Some(entry) if entry.launch.run < launch.run => {
+                *entry = Entry { launch, outcome: None, emptied: false }
+            }
+            Some(_) => {}
+            None => {
+                self.index.insert(launch.id.clone(), self.jobs.len());
+                self.jobs.push(Entry { launch, outcome: None, emptied: false });
+            }
+        }
+    }
+
+    fn ended(&mut self, id: &str, run: u32, outcome: Outcome, emptied: bool) {
+        if let Some(entry) =
+            self.index.get(id).and_then(|&at| self.jobs.get_mut(at)).filter(|e| e.launch.run == run)
+        {
+            entry.outcome = Some(outcome);
+            entry.emptied |= emptied;
+        }
+    }
+
+    /// The entry is taken out at the end of reading: one by one would be quadratic.
+    fn pruned(&mut self, id: &str) {
+        if let Some(at) = self.index.remove(id) {
+            self.pruned.push(at);
+        }
+    }
+
+    fn drop_pruned(&mut self) {
+        if self.pruned.is_empty() {
+            return;
+        }
+        let gone: std::collections::HashSet<usize> = self.pruned.drain(..).collect();
+        let jobs = std::mem::take(&mut self.jobs).into_iter().enumerate();
+        self.jobs = jobs.filter(|(at, _)| !gone.contains(at)).map(|(_, entry)| entry).collect();
+        self.index = self.jobs.iter().enumerate().map(|(at, entry)| (entry.launch.id.clone(), at)).collect();
+    }
+
+    /// Takes one line in. False if it cannot be read.
+    fn take(&mut self, line: &[u8]) -> bool {
+        let Ok(head) = serde_json::from_slice::<Head>(line) else { return false };
+        self.last_seq = self.last_seq.max(head.seq);
+        self.newer |= head.v > FORMAT;
+        match &*head.kind {
+            "launched" => match serde_json::from_slice(line) {
+                Ok(launch) => self.launched(launch),
+                Err(_) => return false,
+            },
+            "exited" | "interrupted" => match serde_json::from_slice(line) {
+                Ok(outcome) => self.ended(&head.id, head.run, outcome, false),
+                Err(_) => return false,
+            },
+            "folded" => match serde_json::from_slice::<FoldedBody>(line) {
+                Ok(folded) => {
+                    self.launched(folded.launch);
+                    self.ended(&head.id, head.run, folded.outcome, folded.emptied);
+                }
+                Err(_) => return false,
+            },
+            "emptied" => {
+                if let Some(entry) = self
+                    .index
+                    .get(&*head.id)
+                    .and_then(|&at| self.jobs.get_mut(at))
+                    .filter(|e| e.launch.run == head.run)
+                {
+                    entry.emptied = true;
+                }
+            }
+            "pruned" => self.pruned(&head.id),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// The raw lines of the ledger, without their ends; the second value is false if the last one is torn.
+pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
+    let whole = raw.last().is_none_or(|&byte| byte == b'\n');
+    (raw.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()), whole)
+}
+
+/// The ledger's content; empty if there is none yet.
+pub fn raw(dir: &StateDir) -> Result<Vec<u8>> {
+    let path = dir.ledger();
+    match File::open(&path) {
+        Ok(mut file) => {
+            let mut raw = Vec::with_capacity(
+                usize::try_from(file.metadata().map_or(0, |meta| meta.len())).unwrap_or(0) + 1,
+            );
+            file.seek(SeekFrom::Start(0))
+                .and_then(|_| file.read_to_end(&mut raw))
+                .with_context(|| format!("cannot read the ledger {}", path.display()))?;
+            Ok(raw)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot open the ledger {}", path.display())),
+    }
+}
+
+/// Reads the whole ledger.
+pub fn read(dir: &StateDir) -> Result<Book> {
+    let mut raw = self::raw(dir)?;
+    if raw.last().is_some_and(|&byte| byte != b'\n') {
+        // Torn, or just being written: with the lock in hand nobody writes.
+        if let Ok(Some(_lock)) = Flock::attempt(&dir.ledger_lock()) {
+            raw = self::raw(dir)?;
+        }
+    }
+    let mut book = parse(&raw);
+    let promised =
+        File::open(dir.ledger_lock()).ok().and_then(|file| Known::read(&file)).map_or(0, |known| known.seq);
+    if promised > book.last_seq && book.damage.is_empty() {
+        // The lock file may be ahead of what we read if somebody has just appended; never behind.
+        let again = parse(&self::raw(dir)?);
+        if again.last_seq < promised {
+            book = again;
+            book.damage.push(format!("ends at record {}, although {promised} were written", book.last_seq));
+        } else {
+            book = again;
+        }
+    }
+    Ok(book)
+}
+
+/// The pure part of reading.
+pub fn parse(raw: &[u8]) -> Book {
+    let mut book = Book::default();
+    let (lines, whole) = lines(raw);
+    let mut bad = 0;
+    let mut last_bad = false;
+    for line in lines {
+        last_bad = !book.take(line);
+        bad += usize::from(last_bad);
+    }
+    book.drop_pruned();
+    if last_bad && !whole {
+        bad -= 1;
+        book.damage.push("its last line is torn".to_owned());
+    }
+    if bad > 0 {
+        book.damage.push(format!("{bad} line{} cannot be read", if bad == 1 { "" } else { "s" }));
+    }
+    if book.newer {
+        book.damage.push("it holds records of a newer format".to_owned());
+    }
+    book
+}
+
+/// Folds every finished job to one line and drops those that were pruned. Lines that cannot be read, and those
+/// numbered above `keep_after`, are carried over as they are. Returns how many lines were saved.
+pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
+    let lock = Flock::take(&dir.ledger_lock(), "the ledger")?;
+    let old = raw(dir)?;
+    let known = Known::read(&lock.0).map_or(0, |known| known.seq);
+    let book = parse(&old);
+    if book.newer {
+        bail!("the ledger holds records of a newer format; it is left as it is");
+    }
+    let folded = fold(&old, &book, keep_after)?;
+    let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
+    if saved == 0 {
+        return Ok(0);
+    }
+    fs::replace(&dir.ledger(), &folded, sync)
+        .with_context(|| format!("cannot replace the ledger {}", dir.ledger().display()))?;
+    let (len, inode) = length_and_inode(&File::open(dir.ledger())?)?;
+    Known { version: FORMAT, seq: known.max(book.last_seq), len, inode }.write(&lock.0);
+    Ok(saved)
+}
+
+/// Whether compaction is worth its price: many lines, and most of them foldable.
+pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
+    raw_lines > 1000 && raw_lines > jobs * 3 / 2
+}
+
+/// The pure part of compaction.
+fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
+    // A job is folded where its end stands, and only if all its lines may go.
+    let mut newest: HashMap<Cow<str>, u64> = HashMap::new();
+    for head in lines(old).0.filter_map(|line| serde_json::from_slice::<Head>(line).ok()) {
+        let seq = newest.entry(head.id).or_default();
+        *seq = (*seq).max(head.seq);
+    }
+    let foldable = |id: &str| {
+        let over =
+            |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
+        let ended = book.job(id).is_none_or(over);
+        ended && newest.get(id).is_some_and(|&seq| seq <= keep_after)
+    };
+    let mut body = Vec::with_capacity(old.len());
+    let mut dropped = 0;
+    for line in lines(old).0 {
+        let head = serde_json::from_slice::<Head>(line).ok();
+        let known = |head: &Head| {
+            matches!(
+                &*head.kind,
+                "launched"
+                    | "exited"
+                    | "interrupted"
+                    | "folded"
+                    | "pruned"
+                    | "stop-requested"
+                    | "paused"
+                    | "resumed"
+                    | "restarted"
+                    | "adopted"
+                    | "emptied"
+            )
+        };
+        match head {
+            Some(head) if head.kind == "compacted" => dropped = dropped.max(head.seq),
+            Some(head) if known(&head) && foldable(&head.id) => {
+                let end = newest.get(&head.id).copied().unwrap_or(0) == head.seq;
+                if end
+                    && let Some(entry) = book.job(&head.id)
+                    && let Some(outcome) = &entry.outcome
+                {
+                    let Launch { id, run, at, .. } = entry.launch.clone();
+                    let folded = FoldedBody {
+                        id,
+                        run,
+                        at,
+                        launch: entry.launch.clone(),
+                        outcome: outcome.clone(),
+                        emptied: entry.emptied,
+                    };
+                    serde_json::to_writer(
+                        &mut body,
+                        &Line { v: FORMAT, seq: head.seq, kind: "folded", body: folded },
+                    )?;
+                    body.push(b'\n');
+                }
+                dropped = dropped.max(head.seq);
+            }
+            _ => {
+                body.extend_from_slice(line);
+                body.push(b'\n');
+            }
+        }
+    }
+    if dropped == 0 {
+        return Ok(old.to_vec());
+    }
+    let mut new = format!("{{\"v\":{FORMAT},\"seq\":{dropped},\"kind\":\"compacted\"}}\n").into_bytes();
+    new.extend(body);
+    Ok(new)
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::job::{Cause, End, Identity, ProcessId};
+
+fn launch(id: &str, run: u32) -> Launch {
+    Launch {
+        id: id.to_owned(),
+        run,
+        at: "2020-01-01T00:00:00.000Z".to_owned(),
+        boottime_ms: 1,
+        name: None,
+        argv: vec![(&"true").into()],
+        cwd: (&"/").into(),
+        umask: 0o022,
+        labels: Default::default(),
+        stdin: Default::default(),
+        output: (&"/o").into(),
+        output_offset: 0,
+        stderr: None,
+        owner: None,
+        on_owner_exit: Default::default(),
+        timeout_ms: None,
+        stop_signal: 15,
+        grace_ms: 1,
+        options: Default::default(),
+        identity: Identity { pid: 5, pgid: 5, sid: 5, start_time: 9, ..Default::default() },
+        supervisor: ProcessId { pid: 4, start_time: 8 },
+    }
+}
+
+fn outcome() -> Outcome {
+    Outcome { exit_code: Some(7), ..Outcome::bare(End::Exited, None, "2020-01-01T00:00:01.000Z".to_owned()) }
+}
+
+fn text(records: &[(u64, Record)]) -> Vec<u8> {
+    records.iter().flat_map(|(seq, record)| record.line(*seq).unwrap()).collect()
+}
+
+fn launched(id: &str, run: u32) -> Record {
+    Record::Launched(Box::new(launch(id, run)))
+}
+
+fn ended(id: &str, run: u32) -> Record {
+    Record::Ended { id: id.to_owned(), run, outcome: outcome() }
+}
+
+fn pruned(id: &str) -> Record {
+    Record::Note { kind: "pruned", id: id.to_owned(), run: 1, at: String::new(), detail: None }
+}
+
+#[test]
+fn an_end_belongs_to_its_run_only() {
+    let book = parse(&text(&[(1, launched("a1", 1)), (2, launched("a1", 2)), (3, ended("a1", 1))]));
+    assert_eq!((book.jobs.len(), book.last_seq), (1, 3));
+    assert!(book.job("a1").unwrap().outcome.is_none());
+    assert_eq!(book.job("a1").unwrap().launch.run, 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_the_rest_is_kept() {
+    let mut raw = text(&[(1, launched("a1", 1))]);
+    raw.extend(b"{\"bad\n\0\0\0\n{\"v\":1,\"seq\":9,\"id\":\"x\",\"kind\":\"from-the-future\"}\n");
+    raw.extend(text(&[(10, launched("b1", 1))]));
+    raw.extend(b"{\"v\":1,\"seq\":11,\"kind\":\"laun");
+    let book = parse(&raw);
+    assert_eq!((book.jobs.len(), book.last_seq), (2, 10));
+    assert_eq!(book.damage, ["its last line is torn", "2 lines cannot be read"]);
+}
+
+#[test]
+fn a_newer_format_is_noticed() {
+    let book = parse(b"{\"v\":2,\"seq\":1,\"id\":\"x\",\"kind\":\"launched\"}\n");
+    assert!(book.newer && !book.damage.is_empty());
+}
+
+#[test]
+fn pruned_jobs_are_gone_and_the_others_keep_their_place() {
+    let book = parse(&text(&[
+        (1, launched("a1", 1)),
+        (2, launched("b1", 1)),
+        (3, ended("a1", 1)),
+        (4, pruned("a1")),
+        (5, ended("b1", 1)),
+    ]));
+    assert_eq!(book.jobs.len(), 1);
+    assert!(book.job("a1").is_none() && book.job("b1").unwrap().outcome.is_some());
+}
+
+#[test]
+fn folding_changes_nothing_that_a_reader_sees() {
+    let mut raw = text(&[
+        (1, launched("a1", 1)),
+        (2, launched("b1", 1)),
+        (3, ended("a1", 1)),
+        (4, launched("c1", 1)),
+        (5, ended("c1", 1)),
+        (6, pruned("c1")),
+    ]);
+    raw.extend(b"{\"bad\n");
+    let before = parse(&raw);
+    let folded = fold(&raw, &before, u64::MAX).unwrap();
+    let after = parse(&folded);
+    assert_eq!(after.last_seq, 6);
+    assert_eq!(after.job("a1").unwrap().outcome, Some(outcome()));
+    assert_eq!(after.job("a1").unwrap().launch, launch("a1", 1));
+    assert!(after.job("b1").unwrap().outcome.is_none() && after.job("c1").is_none());
+    assert_eq!(after.damage, before.damage);
+    assert_eq!(lines(&folded).0.count(), 4, "a header, one folded job, one live one, the bad line");
+    assert_eq!(fold(&folded, &after, u64::MAX).unwrap(), folded, "folding twice is folding once");
+}
+
+#[test]
+fn lines_a_reader_has_not_seen_are_carried_over() {
+    let raw =
+        text(&[(1, launched("a1", 1)), (2, ended("a1", 1)), (3, launched("b1", 1)), (4, ended("b1", 1))]);
+    let folded = fold(&raw, &parse(&raw), 3).unwrap();
+    let kept = String::from_utf8(folded).unwrap();
+    assert!(
+        kept.contains("\"seq\":4,\"kind\":\"exited\"") && kept.contains("\"seq\":2,\"kind\":\"folded\""),
+        "{kept}"
+    );
+}
+
+#[test]
+fn an_interrupted_end_has_its_own_kind() {
+    let outcome = Outcome::bare(End::Interrupted, Some(Cause::Reboot), String::new());
+    let line = Record::Ended { id: "a1".to_owned(), run: 1, outcome }.line(3).unwrap();
+    let head: Head = serde_json::from_slice(&line).unwrap();
+    assert_eq!((&*head.kind, head.seq), ("interrupted", 3));
+}

@@ -1,0 +1,114 @@
+//! outlive: `nohup` for people who have to know how it ended.
+//!
+//! A command is a file below [`cmd`]: it gathers, decides, acts and prints. Deciding is pure: [`job`] (what is
+//! recorded), [`state`] (who is it, what state is it in), [`members`] (which processes belong to a job), [`exit`]
+//! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`] and [`teardown`] (processes) and
+//! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
+
+pub mod assess;
+pub mod brief;
+pub mod bytes;
+pub mod cli;
+pub mod cmd;
+pub mod control;
+pub mod env;
+pub mod exit;
+pub mod fs;
+pub mod job;
+pub mod launch;
+pub mod ledger;
+pub mod lookup;
+pub mod members;
+pub mod paths;
+pub mod state;
+pub mod steer;
+pub mod store;
+pub mod supervisor;
+pub mod sys;
+pub mod table;
+pub mod teardown;
+pub mod units;
+pub mod view;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use nix::sys::stat::{Mode, umask};
+
+use crate::exit::Exit;
+use crate::sys::spawn::{self, Line};
+
+/// The word by which this program is executed as a supervisor.
+pub const SUPERVISE: &str = "outlive:supervise";
+
+/// The whole program. A launch forks its supervisor before anything else is touched, so that the supervisor keeps
+/// no more memory than a bare program does.
+pub fn run() -> u8 {
+    match early() {
+        Early::Done => 0,
+        Early::Command(line) => command(line).code(),
+    }
+}
+
+enum Early {
+    Done,
+    /// With the line to a supervisor, if a launch is coming.
+    Command(Option<Line>),
+}
+
+/// What is decided before anything is parsed: whether this is a supervisor, a helper, or a launch to come.
+fn early() -> Early {
+    let mut words = std::env::args_os().skip(1);
+    let Some(first) = words.next() else { return Early::Command(None) };
+    if first == SUPERVISE {
+        let _ = supervisor::serve();
+        return Early::Done;
+    }
+    if first == steer::HELPER {
+        let _ = steer::help();
+        return Early::Done;
+    }
+    let launches =
+        std::iter::once(first).chain(words).take_while(|word| word != "--").any(|word| word == "run");
+    if !launches {
+        return Early::Command(None);
+    }
+    match spawn::fork_with_line() {
+        Ok(Some(line)) => Early::Command(Some(line)),
+        Ok(None) => {
+            let _ = supervisor::serve();
+            Early::Done
+        }
+        // Tried again, and reported, where a supervisor is needed.
+        Err(_) => Early::Command(None),
+    }
+}
+
+fn command(line: Option<Line>) -> Exit {
+    // Files are 0600 and directories 0700, whatever the caller's umask.
+    let caller_umask = umask(Mode::from_bits_truncate(0o077)).bits();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return usage(error.use_stderr(), std::env::args_os().skip(1));
+        }
+    };
+    let own_status = matches!(cli.command, cli::Command::Run(_) | cli::Command::Wait(_));
+    match cmd::dispatch(cli, caller_umask, line) {
+        Ok(exit) => exit,
+        Err(error) => {
+            eprintln!("outlive: {error:#}");
+            if own_status { Exit::Failed } else { cmd::exit_of(&error) }
+        }
+    }
+}
+
+/// 2 is for usage, but in `run` and `wait` 2 is the job's.
+fn usage(wrong: bool, words: impl Iterator<Item = OsString>) -> Exit {
+    if !wrong {
+        return Exit::Done;
+    }
+    let own_status = words.take_while(|word| word != "--").any(|word| word == "run" || word == "wait");
+    if own_status { Exit::Failed } else { Exit::Usage }
+}

@@ -1,0 +1,119 @@
+//! Which job is meant: an id, a name (the latest job of that name), or an unambiguous beginning of an id.
+
+use std::io;
+
+use anyhow::{Context, Result};
+
+use crate::job::{Launch, is_id, is_id_prefix};
+use crate::ledger;
+use crate::paths::StateDir;
+use crate::store;
+
+/// No job is called that: the asker's mistake, not outlive's failure.
+#[derive(Debug)]
+pub struct NoSuchJob(pub String);
+
+impl std::fmt::Display for NoSuchJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoSuchJob {}
+
+const SHORTEST_PREFIX: usize = 4;
+
+/// The latest run of the job that `word` names.
+pub fn find(dir: &StateDir, word: &str) -> Result<Launch> {
+    let id = find_id(dir, word)?;
+    latest(dir, &id)?.ok_or_else(|| NoSuchJob(format!("no job '{word}' (see 'outlive ls --all')")).into())
+}
+
+/// The latest run of a job: from its own files, or if they are gone, from the ledger.
+pub fn latest(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
+    if let Some(launch) = store::latest_launch(dir, id)? {
+        return Ok(Some(launch));
+    }
+    Ok(ledger::read(dir)?.job(id).map(|entry| entry.launch.clone()))
+}
+
+fn find_id(dir: &StateDir, word: &str) -> Result<String> {
+    if is_id(word) && dir.job(word).0.is_dir() {
+        return Ok(word.to_owned());
+    }
+    if let Some(id) = named(dir, word)? {
+        return Ok(id);
+    }
+    if word.len() >= SHORTEST_PREFIX && is_id_prefix(word) {
+        let mut ids: Vec<String> = store::ids(dir)?.into_iter().filter(|id| id.starts_with(word)).collect();
+        ids.sort();
+        match ids.as_slice() {
+            [] => {}
+            [id] => return Ok(id.clone()),
+            several => {
+                return Err(NoSuchJob(format!("'{word}' could be any of {}", several.join(", "))).into());
+            }
+        }
+    }
+    // Names and directories may be lost where the ledger is not.
+    let book = ledger::read(dir)?;
+    let known = book
+        .jobs
+        .iter()
+        .rev()
+        .find(|entry| entry.launch.id == word || entry.launch.name.as_deref() == Some(word));
+    if let Some(entry) = known {
+        return Ok(entry.launch.id.clone());
+    }
+    let names: Vec<&str> = book.jobs.iter().filter_map(|entry| entry.launch.name.as_deref()).collect();
+    let hint = match nearest(word, &names) {
+        Some(name) => format!("did you mean '{name}'?"),
+        None => "see 'outlive ls --all'".to_owned(),
+    };
+    Err(NoSuchJob(format!("no job '{word}' ({hint})")).into())
+}
+
+/// The id that the file of a name holds, if that job still exists.
+pub fn named(dir: &StateDir, name: &str) -> Result<Option<String>> {
+    if crate::job::check_name(name).is_err() {
+        return Ok(None);
+    }
+    let path = dir.name(name);
+    match std::fs::read_to_string(&path) {
+        Ok(id) => Ok(Some(id.trim().to_owned()).filter(|id| is_id(id) && dir.job(id).0.is_dir())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The name with the fewest edits to `word`, if they are few.
+fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    let near = names.iter().map(|name| (distance(word, name), *name)).min()?;
+    (near.0 <= 2.max(word.len() / 3) && near.0 < word.len()).then_some(near.1)
+}
+
+/// Levenshtein's edit distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let next = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        assert_eq!(nearest("wbe", &["web", "worker"]), Some("web"));
+        assert_eq!(nearest("nosuch", &["web", "worker"]), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Which processes belong to a job.
+//!
+//! Supervised, the answer is exact: everything that descends from the supervisor, which adopts what its
+//! descendants leave behind, down to a process of another job. Unsupervised, only what is provable counts: a
+//! process that carries the run's mark; one of the leader's session once a proven process pins that session's
+//! number; and their descendants. A start time alone proves nothing: a recycled group is younger too.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use crate::env;
+use crate::job::{Launch, ProcessId};
+use crate::state::same_command;
+use crate::sys::proc::{self, Stat};
+
+/// What the environment of a process says about the job it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Ours,
+    /// Another job, or another run of the same one.
+    Other,
+    Absent,
+    /// The environment may not be read.
+    Unreadable,
+}
+
+/// The run whose processes are looked for.
+#[derive(Clone, Debug)]
+pub struct RunMark {
+    id: Vec<u8>,
+    run: Vec<u8>,
+    state_dir: Vec<u8>,
+    title: Vec<u8>,
+}
+
+/// The name a supervisor shows in `ps`: 15 bytes, all that the kernel keeps.
+pub fn supervisor_title(id: &str) -> String {
+    format!("outlive:{id}")
+}
+
+impl RunMark {
+    pub fn new(id: &str, run: u32, state_dir: &Path) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        Self {
+            id: id.as_bytes().to_vec(),
+            run: run.to_string().into_bytes(),
+            state_dir: state_dir.as_os_str().as_bytes().to_vec(),
+            title: supervisor_title(id).into_bytes(),
+        }
+    }
+
+    /// Reads the mark of a process out of its environment.
+    pub fn judge(&self, environ: Option<&[u8]>) -> Mark {
+        let Some(environ) = environ else { return Mark::Unreadable };
+        let value = |name: &str| {
+            let of = |entry: &'_ [u8]| {
+                entry
+                    .strip_prefix(name.as_bytes())
+                    .and_then(|rest| rest.strip_prefix(b"="))
+                    .map(<[u8]>::to_vec)
+            };
+            proc::split_nul(environ).find_map(of)
+        };
+        match value(env::JOB_ID) {
+            None => Mark::Absent,
+            Some(id)
+                if id == self.id
+                    && value(env::RUN).as_ref() == Some(&self.run)
+                    && value(env::STATE_DIR).as_ref() == Some(&self.state_dir) =>
+            {
+                Mark::Ours
+            }
+            Some(_) => Mark::Other,
+        }
+    }
+
+    pub fn of(&self, pid: i32) -> Mark {
+        self.judge(proc::environ(pid).as_deref())
+    }
+
+    /// Whether a descendant of this run's supervisor is not this job's: another supervisor, or marked for
+    /// another job.
+    pub fn foreign(&self, stat: &Stat) -> bool {
+        (stat.comm.starts_with(b"outlive:") && stat.comm != self.title) || self.of(stat.pid) == Mark::Other
+    }
+}
+
+/// Everything alive that descends from the supervisor and is this job's.
+pub fn supervised(supervisor: i32, mark: &RunMark) -> Vec<Stat> {
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    let mut open = vec![supervisor];
+    while let Some(parent) = open.pop() {
+        for pid in proc::children(parent) {
+            let Ok(stat) = proc::stat(pid) else { continue };
+            if mark.foreign(&stat) || !known.insert(pid) {
+                continue;
+            }
+            open.push(pid);
+            if !stat.dead() {
+                found.push(stat);
+            }
+        }
+    }
+    found
+}
+
+/// The members of a job whose supervisor is gone, its leader included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    pub proven: Vec<Stat>,
+    /// In the leader's session, or so it seems, but nothing proves it.
+    pub unproven: Vec<Stat>,
+}
+
+/// Judges every process of the table; pure but for `mark_of` and `argv_of`.
+pub fn provable(
+    launch: &Launch,
+    table: &[Stat],
+    mark_of: &dyn Fn(i32) -> Mark,
+    argv_of: &dyn Fn(i32) -> Option<Vec<Vec<u8>>>,
+    leader_proven: bool,
+) -> Members {
+    let recorded = &launch.identity;
+    // The kernel gives a number to nobody while a process bears it as pid, pgid or sid: if the leader's number
+    // is a stranger's now, its session is dead, and what bears that number as its session is the stranger's.
+    let stranger =
+        table.iter().any(|stat| stat.pid == recorded.pid && stat.start_time != recorded.start_time);
+    let old_enough = |stat: &&Stat| stat.start_time >= recorded.start_time;
+    let marks: HashMap<i32, Mark> =
+        table.iter().filter(old_enough).map(|stat| (stat.pid, mark_of(stat.pid))).collect();
+    let mark = |stat: &Stat| marks.get(&stat.pid).copied().unwrap_or(Mark::Absent);
+    let own_title = supervisor_title(&launch.id).into_bytes();
+    let supervisor = |stat: &Stat| stat.comm.starts_with(b"outlive:") && stat.comm != own_title;
+
+    let in_session: Vec<&Stat> = table
+        .iter()
+        .filter(old_enough)
+        .filter(|stat| !stranger && stat.sid == recorded.sid && mark(stat) != Mark::Other)
+        .collect();
+    let argv: Vec<&[u8]> = launch.argv.iter().map(|word| word.0.as_slice()).collect();
+    let proves_itself = |stat: &Stat| {
+        mark(stat) == Mark::Ours
+            || (leader_proven && stat.pid == recorded.pid)
+            || argv_of(stat.pid).is_some_and(|now| same_command(&argv, &now))
+    };
+    let pinned = in_session.iter().any(|stat| proves_itself(stat));
+
+    let mut ours: HashSet<i32> = table
+        .iter()
+        .filter(old_enough)
+        .filter(|stat| mark(stat) == Mark::Ours)
+        .map(|stat| stat.pid)
+        .collect();
+    if pinned {
+        ours.extend(in_session.iter().map(|stat| stat.pid));
+    }
+    loop {
+        let more: Vec<i32> = table
+            .iter()
+            .filter(|stat| {
+                ours.contains(&stat.ppid)
+                    && !ours.contains(&stat.pid)
+                    && mark(stat) != Mark::Other
+                    && !supervisor(stat)
+            })
+            .map(|stat| stat.pid)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        ours.extend(more);
+    }
+    let pick = |wanted: &dyn Fn(&Stat) -> bool| {
+        table.iter().filter(|stat| !supervisor(stat) && wanted(stat)).cloned().collect()
+    };
+    Members {
+        proven: pick(&|stat| ours.contains(&stat.pid)),
+        unproven: if pinned {
+            Vec::new()
+        } else {
+            in_session
+                .into_iter()
+                .filter(|stat| !ours.contains(&stat.pid) && !supervisor(stat))
+                .cloned()
+                .collect()
+        },
+    }
+}
+
+/// Processes that may never be signalled by this one: itself, its ancestors, its own group, PID 1.
+pub fn untouchable(table: &[Stat], me: ProcessId) -> HashSet<i32> {
+    let parents: HashMap<i32, &Stat> = table.iter().map(|stat| (stat.pid, stat)).collect();
+    let group = parents.get(&me.pid).map_or(me.pid, |stat| stat.pgid);
+    let mut never: HashSet<i32> =
+        table.iter().filter(|stat| stat.pgid == group).map(|stat| stat.pid).collect();
+    never.extend([0, 1, me.pid]);
+    let mut at = me.pid;
+    while let Some(stat) = parents.get(&at) {
+        if stat.ppid <= 0 || (!never.insert(stat.ppid) && stat.ppid == 1) {
+            break;
+        }
+        at = stat.ppid;
+    }
+    never
+}
+
+#[cfg(test)]
+#[path = "members_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! Where things are: the state directory and the files in it.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::env;
+
+/// A state directory that has been checked: ours, and writable by nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// `--state-dir`, else OUTLIVE_STATE_DIR, else the platform's state directory. Created if missing, 0700.
+    pub fn resolve(flag: Option<PathBuf>) -> Result<Self> {
+        let path = match flag.or_else(|| env::state_dir().map(PathBuf::from)) {
+            Some(path) => path,
+            None => default_dir()?,
+        };
+        let path =
+            std::path::absolute(&path).with_context(|| format!("bad state directory {}", path.display()))?;
+        let dir = Self(path);
+        match dir.0.symlink_metadata() {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => dir.create()?,
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot look at state directory {}", dir.0.display()));
+            }
+        }
+        dir.check()?;
+        Ok(dir)
+    }
+
+    /// A state directory that somebody else has checked: a supervisor's, from its launcher.
+    pub fn trusted(path: &Path) -> Self {
+        Self(path.to_path_buf())
+    }
+
+    fn create(&self) -> Result<()> {
+        let make = |path: &Path, recursive| match DirBuilder::new()
+            .mode(0o700)
+            .recursive(recursive)
+            .create(path)
+        {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error).with_context(|| {
+                format!("cannot create {} (set OUTLIVE_STATE_DIR to a directory of yours)", path.display())
+            }),
+            _ => Ok(()),
+        };
+        make(&self.0, true)?;
+        make(&self.jobs(), false)?;
+        make(&self.names(), false)
+    }
+
+    fn check(&self) -> Result<()> {
+        let shown = self.0.display();
+        let meta =
+            std::fs::metadata(&self.0).with_context(|| format!("cannot look at state directory {shown}"))?;
+        if !meta.is_dir() {
+            bail!("state directory {shown} is not a directory (set OUTLIVE_STATE_DIR to another)");
+        }
+        if meta.uid() != nix::unistd::geteuid().as_raw() {
+            bail!(
+                "state directory {shown} belongs to user {}, not to you (set OUTLIVE_STATE_DIR to a directory of yours)",
+                meta.uid()
+            );
+        }
+        if meta.permissions().mode() & 0o022 != 0 {
+            bail!(
+                "state directory {shown} is writable by others (chmod 700 it, or set OUTLIVE_STATE_DIR to another)"
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes what the first launch needs.
+    pub fn prepare(&self) -> Result<()> {
+        if !self.jobs().is_dir() || !self.names().is_dir() {
+            self.create()?;
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn ledger(&self) -> PathBuf {
+        self.0.join("ledger.jsonl")
+    }
+
+    pub fn ledger_lock(&self) -> PathBuf {
+        self.0.join("ledger.lock")
+    }
+
+    pub fn jobs(&self) -> PathBuf {
+        self.0.join("jobs")
+    }
+
+    pub fn names(&self) -> PathBuf {
+        self.0.join("names")
+    }
+
+    pub fn name(&self, name: &str) -> PathBuf {
+        self.names().join(name)
+    }
+
+    pub fn readers(&self) -> PathBuf {
+        self.0.join("readers")
+    }
+
+    pub fn job(&self, id: &str) -> JobDir {
+        JobDir(self.jobs().join(id))
+    }
+
+    pub fn run(&self, id: &str, run: u32) -> RunDir {
+        self.job(id).run(run)
+    }
+}
+
+/// `jobs/<id>`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobDir(pub PathBuf);
+
+impl JobDir {
+    pub fn op(&self) -> PathBuf {
+        self.0.join("op")
+    }
+
+    pub fn output(&self) -> PathBuf {
+        self.0.join("output.log")
+    }
+
+    pub fn env(&self) -> PathBuf {
+        self.0.join("env")
+    }
+
+    pub fn run(&self, run: u32) -> RunDir {
+        RunDir(self.0.join(run.to_string()))
+    }
+
+    /// The runs that have a directory, in order.
+    pub fn runs(&self) -> Vec<u32> {
+        let Ok(entries) = std::fs::read_dir(&self.0) else { return Vec::new() };
+        let mut runs: Vec<u32> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        runs.sort_unstable();
+        runs
+    }
+}
+
+/// `jobs/<id>/<run>`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDir(pub PathBuf);
+
+impl RunDir {
+    pub fn launch(&self) -> PathBuf {
+        self.0.join("launch.json")
+    }
+
+    pub fn exit(&self) -> PathBuf {
+        self.0.join("exit.json")
+    }
+
+    pub fn control(&self) -> PathBuf {
+        self.0.join("control")
+    }
+}
+
+/// Makes a directory for this user alone.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+fn default_dir() -> Result<PathBuf> {
+    // Without HOME the library would ask the user database, which a static program cannot do everywhere.
+    if env::home().is_none() {
+        bail!("no home directory: HOME is not set (set HOME, or OUTLIVE_STATE_DIR to a directory of yours)");
+    }
+    let dirs = directories::ProjectDirs::from("", "", "outlive")
+        .context("no home directory (set HOME or OUTLIVE_STATE_DIR)")?;
+    Ok(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_path_buf())
+}

@@ -1,0 +1,336 @@
+//! Having a run stopped, by whoever may do it: its supervisor, asked through the control FIFO; or, when that is
+//! gone, a helper in a session of its own. Both go on to the end if the asker dies.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::libc;
+use serde::{Deserialize, Serialize};
+
+use crate::assess::{Assessed, Observer};
+use crate::bytes::Bytes;
+use crate::control::{Control, Request};
+use crate::fs::RunLock;
+use crate::job::{Cause, End, Launch, Outcome};
+use crate::ledger::{self, Patience, Record};
+use crate::members::{self, RunMark};
+use crate::paths::StateDir;
+use crate::state::State;
+use crate::sys::pidfd::PidFd;
+use crate::sys::proc::{self, Stat};
+use crate::sys::{clock, spawn, wait};
+use crate::teardown::{self, KILL_WAIT};
+
+/// How long a supervisor may take to read a request.
+const HEAR_WAIT: Duration = Duration::from_secs(1);
+
+/// A stop to be carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    pub signal: Option<i32>,
+    pub grace: Option<Duration>,
+    pub cause: Cause,
+}
+
+/// How a stop went.
+#[derive(Debug)]
+pub struct Stopped {
+    pub job: Assessed,
+    /// What is still alive, with the reason.
+    pub survivors: Vec<(Stat, String)>,
+    /// The supervisor was gone: processes that escaped without a trace cannot be excluded.
+    pub unsupervised: bool,
+    /// It had ended before.
+    pub already: bool,
+}
+
+impl Stopped {
+    pub fn complete(&self) -> bool {
+        self.survivors.is_empty() && self.job.state().is_final()
+    }
+}
+
+/// A stop that has been asked for; its end is waited for apart, so that several go on side by side.
+#[derive(Debug)]
+pub struct Asked {
+    job: Assessed,
+    stop: Stop,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    Already,
+    /// The job may be neither asked nor signalled.
+    NotOurs,
+    Supervisor(Option<Control>),
+    Helper(OwnedFd),
+}
+
+/// Asks for a stop and returns at once.
+pub fn ask(observer: &Observer, launch: Launch, stop: Stop) -> Result<Asked> {
+    let job = observer.settle(launch)?;
+    let how = if job.state().is_final() {
+        How::Already
+    } else if job.judgement.supervised {
+        How::Supervisor(request(observer, &job.launch, stop)?)
+    } else if job.judgement.may_signal() {
+        How::Helper(start_helper(observer, &job.launch, stop)?)
+    } else {
+        How::NotOurs
+    };
+    Ok(Asked { job, stop, how })
+}
+
+fn signal_and_grace(launch: &Launch, stop: Stop) -> (i32, Duration) {
+    (stop.signal.unwrap_or(launch.stop_signal), stop.grace.unwrap_or(Duration::from_millis(launch.grace_ms)))
+}
+
+fn request(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Option<Control>> {
+    let (signal, grace) = signal_and_grace(launch, stop);
+    let control = Control::open(&observer.dir.run(&launch.id, launch.run))
+        .with_context(|| format!("cannot reach the supervisor of job {}", launch.id))?;
+    if let Some(control) = &control {
+        // A full FIFO is noticed below, as a request that is not heard.
+        control
+            .ask(launch.run, Request::Stop { signal, grace, cause: stop.cause })
+            .with_context(|| format!("cannot ask the supervisor of job {}", launch.id))?;
+    }
+    Ok(control)
+}
+
+impl Asked {
+    /// Waits until the stop has been carried out, or cannot be.
+    pub fn wait(self, observer: &Observer) -> Result<Stopped> {
+        let Self { job, stop, how } = self;
+        match how {
+            How::Already => Ok(Stopped { job, survivors: Vec::new(), unsupervised: false, already: true }),
+            How::NotOurs => {
+                let why = job.judgement.why;
+                let survivors = proc::stat(job.launch.identity.pid)
+                    .ok()
+                    .map(|stat| (stat, why.to_owned()))
+                    .into_iter()
+                    .collect();
+                Ok(Stopped { job, survivors, unsupervised: true, already: false })
+            }
+            How::Helper(line) => finish_helper(observer, job.launch, line),
+            How::Supervisor(control) => finish_supervised(observer, job, stop, control),
+        }
+    }
+}
+
+/// Waits for the supervisor to let go of its lock, which it does when nothing of the job is left.
+fn finish_supervised(
+    observer: &Observer,
+    job: Assessed,
+    stop: Stop,
+    control: Option<Control>,
+) -> Result<Stopped> {
+    let (_, grace) = signal_and_grace(&job.launch, stop);
+    let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
+    let whole = grace + KILL_WAIT + Duration::from_secs(1);
+    let mut ended = RunLock::Supervised.wait_for(exit, Some(whole.min(HEAR_WAIT)))?;
+    if !ended && !control.as_ref().is_some_and(Control::heard) {
+        ended = wake(observer, &job, stop)?;
+    }
+    if !ended {
+        ended = RunLock::Supervised.wait_for(exit, Some(whole))?;
+    }
+    let supervised = ended || job.judgement.supervised;
+    let after = observer.settle(job.launch.clone())?;
+    if ended && after.judgement.may_signal() {
+        // The supervisor died on the way.
+        let line = start_helper(observer, &after.launch, stop)?;
+        return finish_helper(observer, after.launch, line);
+    }
+    let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch) };
+    let survivors = left.into_iter().map(|stat| (stat.clone(), reason(&stat))).collect();
+    Ok(Stopped { job: after, survivors, unsupervised: !supervised, already: false })
+}
+
+fn supervised_members(observer: &Observer, launch: &Launch) -> Vec<Stat> {
+    members::supervised(launch.supervisor.pid, &RunMark::new(&launch.id, launch.run, observer.dir.path()))
+}
+
+/// A supervisor that does not hear is stopped or frozen: it is let go on, asked again, and if that does not
+/// help, the job is killed directly. SIGCONT is the one signal a supervisor may get. True if it has ended.
+fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
+    let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
+    if let Ok(Some(supervisor)) = PidFd::proven(job.launch.supervisor) {
+        supervisor.signal(libc::SIGCONT)?;
+    }
+    let control = request(observer, &job.launch, stop)?;
+    if RunLock::Supervised.wait_for(exit, Some(HEAR_WAIT))? {
+        return Ok(true);
+    }
+    if control.as_ref().is_some_and(Control::heard) {
+        return Ok(false);
+    }
+    let line = start_helper(observer, &job.launch, Stop { grace: Some(Duration::ZERO), ..stop })?;
+    let _ = read_answer(&line);
+    Ok(false)
+}
+
+/// Why a process is still there.
+fn reason(stat: &Stat) -> String {
+    match stat.state {
+        b'D' => "in uninterruptible sleep".to_owned(),
+        b'T' | b't' => "stopped or traced".to_owned(),
+        _ => "still alive".to_owned(),
+    }
+}
+
+/// What a helper is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    state_dir: Bytes,
+    id: String,
+    run: u32,
+    signal: i32,
+    grace_ms: u64,
+    cause: Cause,
+    sync: bool,
+}
+
+/// What a helper answers: the survivors' PIDs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Answer {
+    survivors: Vec<i32>,
+    error: Option<String>,
+}
+
+/// The word by which this program is executed as a helper.
+pub const HELPER: &str = "outlive:stop";
+
+fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<OwnedFd> {
+    let (signal, grace) = signal_and_grace(launch, stop);
+    let order = Order {
+        state_dir: observer.dir.path().into(),
+        id: launch.id.clone(),
+        run: launch.run,
+        signal,
+        grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        cause: stop.cause,
+        sync: observer.sync,
+    };
+    let line = spawn::exec_self_with_line(HELPER).context("cannot start a helper")?;
+    let mut text = serde_json::to_vec(&order)?;
+    text.push(b'\n');
+    File::from(line.fd.try_clone()?).write_all(&text).context("cannot tell the helper")?;
+    // It hands over to a child of its own at once, which nobody here is an ancestor of.
+    wait_for_child(line.pid);
+    Ok(line.fd)
+}
+
+fn wait_for_child(pid: i32) {
+    if let Ok(child) = PidFd::open(pid) {
+        let _ = child.wait(None);
+    }
+    let _ = wait::reap(wait::Child::Pid(pid));
+}
+
+fn read_answer(line: &OwnedFd) -> io::Result<Answer> {
+    let mut text = String::new();
+    File::from(line.try_clone()?).read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+fn finish_helper(observer: &Observer, launch: Launch, line: OwnedFd) -> Result<Stopped> {
+    let answer = read_answer(&line).context("cannot hear the helper")?;
+    if let Some(error) = answer.error {
+        anyhow::bail!("cannot stop job {}: {error}", launch.id);
+    }
+    let job = observer.settle(launch)?;
+    let still = answer.survivors.iter().filter_map(|&pid| proc::stat(pid).ok()).filter(|stat| !stat.dead());
+    let survivors = still.map(|stat| (stat.clone(), reason(&stat))).collect();
+    Ok(Stopped { job, survivors, unsupervised: true, already: false })
+}
+
+/// The whole life of a helper: detach, take `op`, prove, end, record.
+pub fn help() -> Result<()> {
+    let line = spawn::let_go()?;
+    if !spawn::hand_over()? {
+        return Ok(());
+    }
+    spawn::retitle("outlive:helper");
+    let mut text = Vec::new();
+    let mut reader = File::from(line.try_clone()?);
+    let mut byte = [0_u8];
+    while reader.read(&mut byte)? == 1 && byte != *b"\n" {
+        text.push(byte[0]);
+    }
+    let order: Order = serde_json::from_slice(&text)?;
+    let answer = match carry_out(&order) {
+        Ok(survivors) => Answer { survivors, error: None },
+        Err(error) => Answer { survivors: Vec::new(), error: Some(format!("{error:#}")) },
+    };
+    let _ = File::from(line).write_all(&serde_json::to_vec(&answer)?);
+    Ok(())
+}
+
+fn carry_out(order: &Order) -> Result<Vec<i32>> {
+    let observer = Observer::new(StateDir::trusted(order.state_dir.as_path()), order.sync);
+    let _op = observer.op(&order.id)?;
+    let run_dir = observer.dir.run(&order.id, order.run);
+    let launch = match crate::store::read_launch(&run_dir)? {
+        Some(launch) => launch,
+        None => crate::lookup::latest(&observer.dir, &order.id)?
+            .filter(|launch| launch.run == order.run)
+            .context("its launch record is gone")?,
+    };
+    let job = observer.assess(launch.clone())?;
+    let supervised = job.judgement.supervised;
+    if job.state().is_final() || !job.judgement.may_signal() {
+        return Ok(Vec::new());
+    }
+    let note = Record::Note {
+        kind: "stop-requested",
+        id: order.id.clone(),
+        run: order.run,
+        at: clock::now(),
+        detail: Some(order.cause.word()),
+    };
+    let _ = ledger::append(&observer.dir, &[note], Patience::Command, false);
+    let members = || -> Vec<Stat> {
+        let found = if supervised {
+            supervised_members(&observer, &launch)
+        } else {
+            provable_now(&observer, &launch)
+        };
+        let never = members::untouchable(
+            &proc::table(),
+            proc::own_stat().map_or(launch.supervisor, |stat| stat.id()),
+        );
+        found.into_iter().filter(|stat| !never.contains(&stat.pid)).collect()
+    };
+    let left = teardown::end_all(&members, order.signal, Duration::from_millis(order.grace_ms));
+    if left.is_empty() && !supervised {
+        record_orphan_end(&observer, launch, order.cause)?;
+    }
+    Ok(left.iter().map(|stat| stat.pid).collect())
+}
+
+/// The provable members now, the leader among them if it still is the one recorded.
+fn provable_now(observer: &Observer, launch: &Launch) -> Vec<Stat> {
+    observer
+        .assess(launch.clone())
+        .map(|job| if job.judgement.may_signal() { job.members } else { Vec::new() })
+        .unwrap_or_default()
+}
+
+/// An orphan's status is known to nobody: it was stopped because somebody asked, but how it ended is not told.
+fn record_orphan_end(observer: &Observer, launch: Launch, cause: Cause) -> Result<()> {
+    let path = observer.dir.run(&launch.id, launch.run).exit();
+    let file = crate::fs::open_private(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let job = observer.assess(launch.clone())?;
+    if job.outcome.is_some() || job.state() != State::Interrupted || !RunLock::Both.attempt(&file)? {
+        return Ok(());
+    }
+    let outcome =
+        Outcome { executed: Some(true), ..Outcome::bare(End::Interrupted, Some(cause), clock::now()) };
+    observer.commit(&launch, &file, &outcome)
+}

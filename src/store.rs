@@ -1,0 +1,171 @@
+//! The files of one job: its runs, their launch records, and the exit sidecar.
+//!
+//! The sidecar `exit.json` is created, given room and locked before anybody can see the run. Its commit is one
+//! flush and no new directory entry: the JSON is written without its final newline, flushed, then ended. It
+//! counts when it is whole and ends in a newline, or is whole and the lock is free. `{"executed":true}` in it is
+//! no end: it says that the command has begun.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::fs::{self, RunLock};
+use crate::job::{FORMAT, Launch, Outcome};
+use crate::paths::{RunDir, StateDir};
+
+/// Room kept for an exit: more than any outcome takes.
+pub const EXIT_ROOM: i64 = 4096;
+
+/// What an exit sidecar says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sidecar {
+    pub outcome: Option<Outcome>,
+    pub executed: bool,
+    /// Ends in a newline.
+    pub committed: bool,
+}
+
+#[derive(Deserialize)]
+struct Executed {
+    executed: bool,
+}
+
+impl Sidecar {
+    /// Reads what is there; anything half-written is no exit.
+    pub fn read(file: &File) -> io::Result<Self> {
+        let mut raw = vec![0_u8; EXIT_ROOM as usize];
+        let mut length = 0;
+        loop {
+            match file.read_at(&mut raw[length..], length as u64) {
+                Ok(0) => break,
+                Ok(read) => length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self::parse(&raw[..length]))
+    }
+
+    pub fn parse(raw: &[u8]) -> Self {
+        match serde_json::from_slice::<Outcome>(raw) {
+            Ok(outcome) => {
+                let executed = outcome.executed == Some(true);
+                Self { outcome: Some(outcome), executed, committed: raw.ends_with(b"\n") }
+            }
+            Err(_) => {
+                let executed = serde_json::from_slice::<Executed>(raw).is_ok_and(|begun| begun.executed);
+                Self { outcome: None, executed, committed: false }
+            }
+        }
+    }
+
+    /// The outcome, if it counts.
+    pub fn counting(self, supervised: bool) -> Option<Outcome> {
+        self.outcome.filter(|_| self.committed || !supervised)
+    }
+}
+
+/// Says that the command has begun. Not flushed: it matters only while this machine is up.
+pub fn mark_executed(file: &File) -> io::Result<()> {
+    file.write_all_at(b"{\"executed\":true}", 0)
+}
+
+/// Makes an outcome the run's end. Returns once it is durable.
+pub fn commit_exit(file: &File, outcome: &Outcome, sync: bool) -> io::Result<()> {
+    let text = serde_json::to_vec(outcome)?;
+    file.write_all_at(&text, 0)?;
+    fs::flush(file, sync)?;
+    file.write_all_at(b"\n", text.len() as u64)
+}
+
+/// Creates the sidecar of a new run: empty, with room, and locked.
+pub fn create_exit(run: &RunDir) -> Result<File> {
+    let path = run.exit();
+    let file = fs::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    fs::reserve(&file, EXIT_ROOM).with_context(|| format!("no room on the disk for {}", path.display()))?;
+    if !RunLock::Both.attempt(&file).with_context(|| format!("cannot lock {}", path.display()))? {
+        anyhow::bail!("{} is locked by somebody else", path.display());
+    }
+    Ok(file)
+}
+
+#[derive(serde::Serialize)]
+struct LaunchFile<'a> {
+    v: u32,
+    kind: &'static str,
+    #[serde(flatten)]
+    launch: &'a Launch,
+}
+
+/// Writes `launch.json`, the copy of the launch record by which a run is found without the ledger.
+pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
+    let mut text = serde_json::to_vec(&LaunchFile { v: FORMAT, kind: "launched", launch })?;
+    text.push(b'\n');
+    let path = run.launch();
+    fs::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads one run's launch record; none if there is none or it is torn.
+pub fn read_launch(run: &RunDir) -> Result<Option<Launch>> {
+    let path = run.launch();
+    match std::fs::read(&path) {
+        Ok(raw) => Ok(serde_json::from_slice(&raw).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The launch record of a job's latest run that has one.
+pub fn latest_launch(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
+    let job = dir.job(id);
+    for run in job.runs().into_iter().rev() {
+        if let Some(launch) = read_launch(&job.run(run))? {
+            return Ok(Some(launch));
+        }
+    }
+    Ok(None)
+}
+
+/// The ids of every job that has a directory.
+pub fn ids(dir: &StateDir) -> Result<Vec<String>> {
+    let path = dir.jobs();
+    let entries = match std::fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot list {}", path.display())),
+    };
+    let id = |entry: std::fs::DirEntry| {
+        entry.file_name().into_string().ok().filter(|name| crate::job::is_id(name))
+    };
+    Ok(entries.flatten().filter_map(id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::End;
+
+    #[test]
+    fn empty_half_or_begun_is_no_exit() {
+        let outcome = Outcome {
+            exit_code: Some(3),
+            executed: Some(true),
+            ..Outcome::bare(End::Exited, None, String::new())
+        };
+        let whole = serde_json::to_vec(&outcome).unwrap();
+        for raw in
+            [&b""[..], b"{", b"\0\0\0\0", b"{\"executed\":true}", &whole[..whole.len() - 1], &whole[..9]]
+        {
+            assert_eq!(Sidecar::parse(raw).outcome, None, "{raw:?}");
+        }
+        assert!(Sidecar::parse(b"{\"executed\":true}").executed);
+        let unended = Sidecar::parse(&whole);
+        assert_eq!(unended.clone().counting(true), None, "the supervisor has not flushed it yet");
+        assert_eq!(unended.counting(false), Some(outcome.clone()));
+        let ended = Sidecar::parse(&[whole, b"\n".to_vec()].concat());
+        assert_eq!(ended.counting(true), Some(outcome));
+    }
+}

@@ -1,0 +1,25 @@
+//! Everything that is not POSIX, and everything that may hurt: processes as the kernel shows them, signals,
+//! clocks, and the two ways a process is started here.
+//!
+//! A port to another system replaces the files below this one. Linux 5.4 or later is what they are written for.
+
+pub mod clock;
+pub mod pidfd;
+pub mod proc;
+pub mod spawn;
+pub mod wait;
+
+use std::io;
+
+/// Turns a raw system call's result into a Rust one.
+pub(crate) fn check(result: nix::libc::c_long) -> io::Result<nix::libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Random bytes from the kernel, see getrandom(2).
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0_u8; N];
+    // SAFETY: the buffer is valid for N bytes; up to 256 bytes are never delivered in part.
+    check(unsafe { nix::libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) } as nix::libc::c_long)?;
+    Ok(bytes)
+}
