@@ -1,1 +1,102 @@
+use super::*;
+use crate::job::{Identity, Launch};
 
+fn launch() -> Launch {
+    serde_json::from_value(serde_json::json!({
+        "id": "a1b2c3d", "run": 1, "at": "", "argv": ["server", "80"], "cwd": "/", "output": "/o",
+        "identity": Identity { pid: 50, pgid: 50, sid: 50, start_time: 500, ..Default::default() },
+        "supervisor": { "pid": 49, "start_time": 499 },
+    }))
+    .unwrap()
+}
+
+fn process(pid: i32, ppid: i32, sid: i32, start_time: u64) -> Stat {
+    Stat {
+        pid,
+        comm: b"x".to_vec(),
+        state: b'S',
+        ppid,
+        pgid: sid,
+        sid,
+        threads: 1,
+        start_time,
+        cpu_ticks: 0,
+        rss_pages: 0,
+        areas: [0; 4],
+    }
+}
+
+fn judge(
+    table: &[Stat],
+    marks: &[(i32, Mark)],
+    argvs: &[(i32, &[&str])],
+    leader_proven: bool,
+) -> (Vec<i32>, Vec<i32>) {
+    let mark = |pid: i32| marks.iter().find(|(of, _)| *of == pid).map_or(Mark::Absent, |(_, mark)| *mark);
+    let argv = |pid: i32| {
+        let words = argvs.iter().find(|(of, _)| *of == pid).map(|(_, words)| *words)?;
+        Some(words.iter().map(|word| word.as_bytes().to_vec()).collect())
+    };
+    let members = provable(&launch(), table, &mark, &argv, leader_proven);
+    let pids = |stats: Vec<Stat>| stats.into_iter().map(|stat| stat.pid).collect();
+    (pids(members.proven), pids(members.unproven))
+}
+
+#[test]
+fn one_proven_member_pins_the_session_and_so_proves_the_rest() {
+    let table = [process(60, 1, 50, 600), process(61, 1, 50, 601), process(70, 1, 70, 700)];
+    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], false), (vec![60, 61], vec![]));
+    assert_eq!(judge(&table, &[], &[(61, &["sh", "server", "80"])], false), (vec![60, 61], vec![]));
+    assert_eq!(judge(&table, &[], &[], false), (vec![], vec![60, 61]), "a start time alone proves nothing");
+}
+
+#[test]
+fn a_stranger_with_the_leaders_number_means_that_the_session_is_dead() {
+    let table = [process(50, 1, 50, 800), process(51, 50, 50, 801)];
+    assert_eq!(judge(&table, &[], &[(51, &["server", "80"])], false), (vec![], vec![]));
+}
+
+#[test]
+fn older_processes_are_never_members() {
+    let table = [process(60, 1, 50, 499)];
+    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], false), (vec![], vec![]));
+}
+
+#[test]
+fn escaped_members_are_known_by_their_mark_and_their_parents() {
+    let table = [process(80, 1, 80, 600), process(81, 80, 81, 601), process(82, 81, 82, 602)];
+    assert_eq!(judge(&table, &[(80, Mark::Ours)], &[], false), (vec![80, 81, 82], vec![]));
+}
+
+#[test]
+fn a_nested_job_is_a_job_of_its_own() {
+    let mut supervisor = process(81, 80, 81, 601);
+    supervisor.comm = b"outlive:z9y8x7w".to_vec();
+    let table = [process(80, 1, 80, 600), supervisor, process(82, 81, 82, 602), process(83, 80, 80, 603)];
+    let marks = [(80, Mark::Ours), (82, Mark::Other), (83, Mark::Other)];
+    assert_eq!(judge(&table, &marks, &[], false), (vec![80], vec![]));
+}
+
+#[test]
+fn a_mark_names_id_run_and_state_directory() {
+    let mark = RunMark::new("a1b2c3d", 2, Path::new("/s"));
+    let of = |environ: &[u8]| mark.judge(Some(environ));
+    assert_eq!(of(b"A=1\0OUTLIVE_JOB_ID=a1b2c3d\0OUTLIVE_RUN=2\0OUTLIVE_STATE_DIR=/s\0"), Mark::Ours);
+    assert_eq!(of(b"OUTLIVE_JOB_ID=a1b2c3d\0OUTLIVE_RUN=1\0OUTLIVE_STATE_DIR=/s\0"), Mark::Other);
+    assert_eq!(of(b"OUTLIVE_JOB_ID=a1b2c3d\0OUTLIVE_RUN=2\0OUTLIVE_STATE_DIR=/t\0"), Mark::Other);
+    assert_eq!(of(b"OUTLIVE_JOB_ID=b1b2c3d\0OUTLIVE_RUN=2\0OUTLIVE_STATE_DIR=/s\0"), Mark::Other);
+    assert_eq!(of(b"XOUTLIVE_JOB_ID=a1b2c3d\0"), Mark::Absent);
+    assert_eq!(mark.judge(None), Mark::Unreadable);
+}
+
+#[test]
+fn ancestors_groups_and_init_are_untouchable() {
+    let mut table =
+        vec![process(1, 0, 1, 0), process(10, 1, 10, 5), process(20, 10, 10, 6), process(30, 1, 30, 7)];
+    table.push(process(21, 1, 10, 8));
+    let never = untouchable(&table, ProcessId { pid: 20, start_time: 6 });
+    for pid in [0, 1, 10, 20, 21] {
+        assert!(never.contains(&pid), "{pid}");
+    }
+    assert!(!never.contains(&30));
+}
