@@ -76,12 +76,13 @@ pub struct Strings<'a> {
     /// Shell command to run at the end; empty: none.
     pub on_exit: &'a OsStr,
     pub name: &'a str,
+    pub output: &'a OsStr,
     pub candidates: Vec<&'a OsStr>,
     pub argv: Vec<&'a OsStr>,
     pub env: Vec<Vec<u8>>,
 }
 
-const FIXED: usize = 4;
+const FIXED: usize = 5;
 
 /// Sends a brief. `fds`: exit sidecar, control, directory, stdin, stdout, stderr, and the owner's pidfd if any.
 pub fn send(line: &OwnedFd, numbers: Numbers, strings: &Strings, fds: &[RawFd]) -> io::Result<()> {
@@ -92,6 +93,7 @@ pub fn send(line: &OwnedFd, numbers: Numbers, strings: &Strings, fds: &[RawFd]) 
         strings.id.as_bytes(),
         strings.on_exit.as_bytes(),
         strings.name.as_bytes(),
+        strings.output.as_bytes(),
     ];
     let words = strings.candidates.iter().chain(&strings.argv).map(|word| word.as_bytes());
     for word in fixed.into_iter().chain(words).chain(strings.env.iter().map(Vec::as_slice)) {
@@ -176,7 +178,7 @@ pub struct Tables {
 }
 
 impl Brief {
-    /// State directory, id, on-exit command, name.
+    /// State directory, id, on-exit command, name, output file.
     pub fn fixed(&self) -> [&[u8]; FIXED] {
         let mut words = self.text.as_ref().split(|&byte| byte == 0);
         std::array::from_fn(|_| words.next().unwrap_or_default())
@@ -269,6 +271,7 @@ mod tests {
             id: "a1",
             on_exit: OsStr::new(""),
             name: "",
+            output: OsStr::new("/o"),
             candidates: vec![OsStr::new("/bin/x")],
             argv: vec![OsStr::new("x"), OsStr::new(""), OsStr::new(&big)],
             env: vec![b"A=\xff".to_vec()],
@@ -279,7 +282,7 @@ mod tests {
         });
         assert_eq!(sender.numbers, numbers);
         assert_eq!(sender.fds.len(), 1);
-        assert_eq!(sender.fixed(), [&b"/s"[..], b"a1", b"", b""]);
+        assert_eq!(sender.fixed(), [&b"/s"[..], b"a1", b"", b"", b"/o"]);
         let tables = sender.tables();
         // SAFETY: the tables point at strings that end in NUL, in the brief that is still alive.
         let text = |pointer: *const c_char| unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec();

@@ -125,6 +125,12 @@ pub struct Run {
     /// How long a stop waits before it kills
     #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "10")]
     pub grace: Duration,
+    /// Run this shell command once the end of the job is recorded; OUTLIVE_* variables tell it how it ended
+    #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
+    pub on_exit: Option<OsString>,
+    /// Keep the first 1 MiB and the newest SIZE of the output, or 'none' [default: 1GiB; with --output: none]
+    #[arg(long, value_name = "SIZE", value_parser = max_output)]
+    pub max_output: Option<MaxOutput>,
     /// Stay: copy the output through, and return the job's status
     #[arg(short, long)]
     pub wait: bool,
@@ -313,6 +319,14 @@ pub struct Prune {
     /// Only these [default: every finished job]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
+}
+
+/// A cap on the output, or none at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxOutput(pub Option<u64>);
+
+fn max_output(text: &str) -> Result<MaxOutput, String> {
+    units::size(text).map(MaxOutput)
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

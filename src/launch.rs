@@ -123,7 +123,8 @@ fn launch(
     make_private(&run_dir.0).with_context(|| format!("cannot create {}", run_dir.0.display()))?;
     let exit = store::create_exit(&run_dir)?;
     let control = make_control(&run_dir)?;
-    let files = Files::open(plan, &job)?;
+    let output = plan.output.clone().unwrap_or_else(|| job.output());
+    let files = Files::open(plan, &output)?;
     let offset = files.output.metadata().map_or(0, |meta| meta.len());
 
     let numbers = Numbers {
@@ -146,6 +147,7 @@ fn launch(
         id,
         on_exit: plan.extras.on_exit.as_ref().map_or(OsStr::new(""), Bytes::as_os),
         name: plan.name.as_deref().unwrap_or(""),
+        output: output.as_os_str(),
         candidates: candidates.iter().map(|path| path.as_os_str()).collect(),
         argv: plan.argv.iter().map(OsString::as_os_str).collect(),
         env: environment,
@@ -186,7 +188,7 @@ fn launch(
         umask: plan.umask,
         labels: plan.labels.clone(),
         stdin: plan.stdin.clone(),
-        output: (&plan.output.clone().unwrap_or_else(|| job.output())).into(),
+        output: (&output).into(),
         output_offset: offset,
         stderr: plan.stderr.as_ref().map(Bytes::from),
         owner: plan.owner.as_ref().map(|owner| owner.id),
@@ -257,7 +259,7 @@ struct Files {
 }
 
 impl Files {
-    fn open(plan: &Plan, job: &JobDir) -> Result<Self> {
+    fn open(plan: &Plan, output: &Path) -> Result<Self> {
         let read = |path: &Path| {
             File::open(path).with_context(|| format!("cannot read stdin from {}", path.display()))
         };
@@ -274,7 +276,7 @@ impl Files {
                     .try_clone_to_owned()
                     .context("cannot hand stdin over")?,
             },
-            output: append(&plan.output.clone().unwrap_or_else(|| job.output()))?,
+            output: append(output)?,
             stderr: plan.stderr.as_deref().map(append).transpose()?,
         })
     }

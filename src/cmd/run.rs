@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::App;
 use crate::assess::Assessed;
+use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
 use crate::exit::Exit;
 use crate::fs::Flock;
@@ -21,6 +22,9 @@ use crate::sys::pidfd::PidFd;
 use crate::sys::proc;
 use crate::sys::spawn::{self, Line};
 use crate::view::JobView;
+
+/// How much of a job's own output file is kept, unless told otherwise.
+const DEFAULT_MAX_OUTPUT: u64 = 1 << 30;
 
 pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
     app.dir().prepare()?;
@@ -174,7 +178,14 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
         timeout_ms: args.timeout.map(millis).filter(|&ms| ms > 0),
         stop_signal: args.stop_signal,
         grace_ms: millis(args.grace),
-        extras: Extras { on_exit: None, max_output: None, secret_env },
+        extras: Extras {
+            on_exit: args.on_exit.as_ref().map(Bytes::from),
+            max_output: match args.max_output {
+                Some(cap) => cap.0,
+                None => args.output.is_none().then_some(DEFAULT_MAX_OUTPUT),
+            },
+            secret_env,
+        },
     })
 }
 

@@ -13,6 +13,7 @@ use crate::cli::Wait;
 use crate::exit::{self, Exit};
 use crate::fs::RunLock;
 use crate::job::{Launch, ProcessId};
+use crate::lookup;
 use crate::paths::StateDir;
 use crate::state::State;
 use crate::store::Sidecar;
@@ -21,29 +22,44 @@ use crate::sys::pidfd::PidFd;
 use crate::view::JobView;
 
 pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
-    let launches = if args.jobs.is_empty() { every_living(app)? } else { named(app, &args.jobs)? };
-    if launches.is_empty() {
-        if args.any {
-            bail!("no job is alive to wait for");
-        }
-        if app.json {
-            super::print(b"[]\n")?;
-        }
-        return Ok(Exit::Done);
-    }
     let deadline = args.timeout.and_then(|limit| clock::instant().checked_add(limit));
-    let ended = if args.any && launches.len() > 1 {
-        vec![first(app, launches, args.group, deadline)?]
+    // The runs are fixed now: a later restart does not move what is waited for. A word that names no job has
+    // its place in the order of statuses too.
+    let found: Vec<Result<Launch>> = if args.jobs.is_empty() {
+        every_living(app)?.into_iter().map(Ok).collect()
     } else {
-        launches
-            .into_iter()
-            .map(|launch| until_over(&app.observer, launch, args.group, deadline))
-            .collect::<Result<_>>()?
+        args.jobs.iter().map(|word| lookup::find(app.dir(), word)).collect()
     };
-    if app.json {
-        super::print_json(&ended.iter().map(|wait| view(wait, &app.observer)).collect::<Vec<_>>())?;
+    for error in found.iter().filter_map(|found| found.as_ref().err()) {
+        eprintln!("outlive: {error:#}");
     }
-    Ok(ended.iter().fold(Exit::Done, |exit, wait| exit.first(wait.status())))
+    let known = found.iter().filter(|found| found.is_ok()).count();
+    if args.any && known == 0 {
+        bail!("no job to wait for");
+    }
+    let mut exit = Exit::Done;
+    let mut views = Vec::new();
+    let mut note = |waited: &Waited| views.push(view(waited, &app.observer));
+    if args.any {
+        let launches = found.into_iter().flatten().collect();
+        let waited = first(app, launches, args.group, deadline)?;
+        note(&waited);
+        exit = waited.status();
+    } else {
+        for found in found {
+            let Ok(launch) = found else {
+                exit = exit.first(Exit::Failed);
+                continue;
+            };
+            let waited = until_over(&app.observer, launch, args.group, deadline)?;
+            note(&waited);
+            exit = exit.first(waited.status());
+        }
+    }
+    if app.json {
+        super::print_json(&views)?;
+    }
+    Ok(exit)
 }
 
 fn every_living(app: &App) -> Result<Vec<Launch>> {
@@ -53,16 +69,6 @@ fn every_living(app: &App) -> Result<Vec<Launch>> {
         .filter(|job| job.state().leader_lives())
         .map(|job| job.launch)
         .collect())
-}
-
-/// The runs are fixed now: a later restart does not move what is waited for.
-fn named(app: &App, words: &[String]) -> Result<Vec<Launch>> {
-    let (found, exit) = app.each(words, Ok);
-    if exit != Exit::Done && (found.is_empty() || words.len() > found.len()) {
-        // The bad ones were named on stderr; waiting for half of what was asked would tell half the truth.
-        bail!("not waiting: {} of {} jobs were not found", words.len() - found.len(), words.len());
-    }
-    Ok(found)
 }
 
 /// How one wait ended.

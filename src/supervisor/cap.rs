@@ -1,0 +1,107 @@
+//! `--max-output`: keeps a job's output from filling the disk without putting a pipe between the two.
+//!
+//! The first [`HEAD`] bytes and the newest `--max-output` bytes of what the run wrote stay; the middle is given
+//! back to the file system (fallocate(2), FALLOC_FL_PUNCH_HOLE) while the job writes on. The file's size goes on
+//! growing, its disk use does not. A one-shot watch costs an idle job no wake-up and a busy one no speed: on its
+//! event we sleep a second, look, and arm it again.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+use crate::brief::Numbers;
+use crate::sys::clock;
+
+/// What is kept of the beginning.
+pub const HEAD: u64 = 1 << 20;
+/// How often a file that is being written is looked at, and how long a job must live before it is watched.
+const INTERVAL: Duration = Duration::from_secs(1);
+const BLOCK: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct Cap {
+    path: PathBuf,
+    /// Where this run's output begins.
+    start: u64,
+    keep: u64,
+    /// Where the next hole begins.
+    freed_to: u64,
+    /// None until the job has lived long enough: closing one costs milliseconds.
+    watch: Option<Inotify>,
+    /// When to look next; none: when the watch says so.
+    look_at: Option<Instant>,
+}
+
+impl Cap {
+    pub(super) fn new(path: PathBuf, numbers: &Numbers) -> Option<Self> {
+        let start = numbers.output_offset;
+        Some(Self {
+            path,
+            start,
+            keep: numbers.max_output?,
+            freed_to: (start + HEAD).next_multiple_of(BLOCK),
+            watch: None,
+            look_at: clock::instant().checked_add(INTERVAL),
+        })
+    }
+
+    /// How long the supervisor may sleep for this.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.look_at.map(|at| at.saturating_duration_since(clock::instant()))
+    }
+
+    /// The watch, while nothing else is to be waited for.
+    pub(super) fn watched(&self) -> Option<impl AsFd + '_> {
+        self.watch.as_ref().filter(|_| self.look_at.is_none()).map(|watch| watch.as_fd())
+    }
+
+    /// The watch has seen a write: look in a while, not now.
+    pub(super) fn written(&mut self) {
+        self.look_at = clock::instant().checked_add(INTERVAL);
+    }
+
+    /// Looks, if it is time. The watch is armed before the look, so that no write is missed.
+    pub(super) fn look_if_due(&mut self) {
+        if self.look_at.is_none_or(|at| clock::instant() < at) {
+            return;
+        }
+        self.look_at = None;
+        if self.arm().is_err() {
+            // Without a watch a look now and then has to do.
+            self.look_at = clock::instant().checked_add(INTERVAL * 10);
+        }
+        let _ = self.look();
+    }
+
+    fn arm(&mut self) -> io::Result<()> {
+        let watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
+        };
+        while watch.read_events().is_ok_and(|events| !events.is_empty()) {}
+        watch.add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)?;
+        self.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Frees what lies between the head and the newest bytes.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        let size = std::fs::metadata(&self.path)?.size();
+        let to = size.saturating_sub(self.keep) / BLOCK * BLOCK;
+        if to <= self.freed_to || size.saturating_sub(self.start) <= HEAD + self.keep {
+            return Ok(());
+        }
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        let offset = |value: u64| i64::try_from(value).map_err(io::Error::other);
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        fallocate(&file, flags, offset(self.freed_to)?, offset(to - self.freed_to)?)?;
+        self.freed_to = to;
+        Ok(())
+    }
+}

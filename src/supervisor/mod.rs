@@ -1,0 +1,258 @@
+//! The supervisor: one small process for each live job, one thread, one loop, asleep until something happens.
+//!
+//! True while it lives: it holds the run's lock; it is the subreaper of everything the job starts; it has not
+//! waited for the leader, so the leader's number is nobody else's. At the leader's end it records the outcome
+//! durably before anything else, and only then lets waiters go. It ends when nothing of the job is left.
+
+mod cap;
+mod hook;
+mod start;
+mod stopping;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::timerfd::TimerFd;
+
+use self::cap::Cap;
+use self::stopping::{Asked, KILL_AGAIN, SHUTDOWN_GRACE};
+use crate::brief::{self, Numbers};
+use crate::control::Request;
+use crate::fs::RunLock;
+use crate::job::{Cause, End, Outcome};
+use crate::ledger::{self, Patience, Record};
+use crate::members::RunMark;
+use crate::paths::StateDir;
+use crate::store;
+use crate::sys::pidfd::{PidFd, poll_timeout};
+use crate::sys::spawn;
+use crate::sys::wait::{Child, ChildEnd, peek, reap};
+use crate::sys::{clock, proc};
+
+pub use self::cap::HEAD;
+
+/// The whole life of a supervisor, from the fork on.
+pub fn serve() -> io::Result<()> {
+    let line = spawn::let_go()?;
+    spawn::become_subreaper()?;
+    let Some(brief) = brief::receive(&line)? else { return Ok(()) };
+    match start::start(brief, line)? {
+        Some(mut supervisor) => supervisor.watch(),
+        None => Ok(()),
+    }
+}
+
+struct Supervisor {
+    dir: StateDir,
+    id: String,
+    name: String,
+    on_exit: Vec<u8>,
+    numbers: Numbers,
+    exit: File,
+    control: File,
+    signals: SignalFd,
+    owner: Option<PidFd>,
+    timer: Option<TimerFd>,
+    leader: i32,
+    started: Duration,
+    /// The outcome is recorded.
+    ended: bool,
+    lingered: bool,
+    /// The PID of the `--on-exit` command while it runs.
+    hook: Option<i32>,
+    cap: Option<Cap>,
+    asked: Option<Asked>,
+}
+
+/// What may wake a supervisor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Signal,
+    Request,
+    OwnerGone,
+    TimeOver,
+    Written,
+}
+
+impl Supervisor {
+    fn end_record(&self, outcome: &Outcome) -> Record {
+        Record::Ended { id: self.id.clone(), run: self.numbers.run, outcome: outcome.clone() }
+    }
+
+    /// The loop. Returns when nothing of the job is left.
+    fn watch(&mut self) -> io::Result<()> {
+        while !self.over()? {
+            let woken = self.sleep()?;
+            if woken.contains(&Wake::Signal) {
+                self.signals()?;
+            }
+            // An end that is already there is recorded before a request is heard.
+            if self.over()? {
+                break;
+            }
+            if woken.contains(&Wake::Request) {
+                self.requests();
+            }
+            if woken.contains(&Wake::OwnerGone) {
+                self.owner = None;
+                self.stop(self.numbers.stop_signal, self.grace(), Cause::OwnerGone);
+            }
+            if woken.contains(&Wake::TimeOver) {
+                self.timer = None;
+                self.stop(self.numbers.stop_signal, self.grace(), Cause::Timeout);
+            }
+            if let Some(cap) = &mut self.cap {
+                if woken.contains(&Wake::Written) {
+                    cap.written();
+                }
+                cap.look_if_due();
+            }
+            self.kill_if_due();
+        }
+        // Let go now: closing a watch may take this process milliseconds.
+        RunLock::Both.release(&self.exit)
+    }
+
+    /// Sleeps until something happens, and says what.
+    fn sleep(&self) -> io::Result<Vec<Wake>> {
+        let cap = self.cap.as_ref().and_then(Cap::watched);
+        let sources = [
+            (Some(self.signals.as_fd()), Wake::Signal),
+            (Some(self.control.as_fd()), Wake::Request),
+            (self.owner.as_ref().map(|fd| fd.as_fd()), Wake::OwnerGone),
+            (self.timer.as_ref().map(|fd| fd.as_fd()), Wake::TimeOver),
+            (cap.as_ref().map(|fd| fd.as_fd()), Wake::Written),
+        ];
+        let there: Vec<_> = sources.into_iter().filter_map(|(fd, wake)| fd.map(|fd| (fd, wake))).collect();
+        let mut fds: Vec<PollFd> = there.iter().map(|(fd, _)| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+        match poll(&mut fds, self.patience()) {
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = |(fd, (_, wake)): (&PollFd, &(_, Wake))| fd.any().unwrap_or(false).then_some(*wake);
+        Ok(fds.iter().zip(&there).filter_map(ready).collect())
+    }
+
+    /// How long to sleep: for ever, unless a stop is under way or the output is being watched.
+    fn patience(&self) -> PollTimeout {
+        let stop = match &self.asked {
+            None | Some(Asked { gave_up: true, .. }) => None,
+            Some(Asked { killing_since: Some(_), .. }) => Some(KILL_AGAIN),
+            Some(Asked { deadline, .. }) => Some(deadline.saturating_duration_since(clock::instant())),
+        };
+        let look = self.cap.as_ref().and_then(Cap::patience);
+        stop.into_iter().chain(look).min().map_or(PollTimeout::NONE, poll_timeout)
+    }
+
+    fn signals(&mut self) -> io::Result<()> {
+        while let Some(info) = self.signals.read_signal()? {
+            if info.ssi_signo != libc::SIGCHLD.unsigned_abs() {
+                self.stop(self.numbers.stop_signal, self.grace().min(SHUTDOWN_GRACE), Cause::Shutdown);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the children that have ended. True when nothing of the job is left.
+    fn over(&mut self) -> io::Result<bool> {
+        while !self.ended {
+            match peek(Child::Any)? {
+                None => break,
+                Some(end) if end.pid == self.leader => self.record(end),
+                Some(other) => drop(reap(Child::Pid(other.pid))?),
+            }
+        }
+        if !self.ended {
+            return Ok(false);
+        }
+        if let Some(end) = self.hook.map(|hook| reap(Child::Pid(hook))).transpose()?.flatten() {
+            self.hook_ended(end);
+        }
+        if self.others_alive() {
+            return Ok(false);
+        }
+        if self.lingered {
+            self.lingered = false;
+            self.note("emptied", None);
+        }
+        if self.hook.is_some() {
+            return Ok(false);
+        }
+        reap(Child::Pid(self.leader))?;
+        Ok(true)
+    }
+
+    /// Waits for the dead among the adopted; whether any of the job are left. The leader, dead or not, stays.
+    fn others_alive(&self) -> bool {
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        let mark = self.mark();
+        let alive = |&pid: &i32| {
+            pid != self.leader
+                && Some(pid) != self.hook
+                && matches!(reap(Child::Pid(pid)), Ok(None))
+                && proc::stat(pid).is_ok_and(|stat| !mark.foreign(&stat))
+        };
+        // Every one is looked at, so that none of the dead stays.
+        proc::children(me).iter().filter(|pid| alive(pid)).count() > 0
+    }
+
+    fn mark(&self) -> RunMark {
+        RunMark::new(&self.id, self.numbers.run, self.dir.path())
+    }
+
+    /// Records the leader's end: durable first, then told to waiters, then to the ledger.
+    fn record(&mut self, end: ChildEnd) {
+        self.ended = true;
+        self.lingered = self.others_alive();
+        let (state, cause) = match self.asked.as_ref().map(|asked| asked.cause) {
+            None => (End::Exited, None),
+            Some(cause @ (Cause::OwnerGone | Cause::Shutdown)) => (End::Interrupted, Some(cause)),
+            Some(cause) => (End::Stopped, Some(cause)),
+        };
+        let lasted = clock::boottime().saturating_sub(self.started).as_millis();
+        let outcome = Outcome {
+            exit_code: end.code,
+            signal: end.signal,
+            core_dumped: end.core_dumped,
+            executed: Some(true),
+            lingering: self.lingered,
+            duration_ms: u64::try_from(lasted).ok(),
+            max_rss_bytes: Some(end.max_rss_bytes),
+            cpu_ms: Some(end.cpu_ms),
+            ..Outcome::bare(state, cause, clock::now())
+        };
+        // Should the disk refuse, the status is still known to everybody who asks while the machine is up.
+        if store::commit_exit(&self.exit, &outcome, self.numbers.sync).is_err() {
+            let _ = store::commit_exit(&self.exit, &outcome, false);
+        }
+        let _ = RunLock::Unended.release(&self.exit);
+        let _ = ledger::append(&self.dir, &[self.end_record(&outcome)], Patience::Supervisor, false);
+        self.start_hook(&outcome);
+    }
+
+    fn note(&self, kind: &'static str, detail: Option<String>) {
+        let note =
+            Record::Note { kind, id: self.id.clone(), run: self.numbers.run, at: clock::now(), detail };
+        let _ = ledger::append(&self.dir, &[note], Patience::Supervisor, false);
+    }
+
+    fn requests(&mut self) {
+        let mut buffer = [0_u8; 4096];
+        let Ok(read) = self.control.read(&mut buffer) else { return };
+        let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default()).into_owned();
+        let run = self.numbers.run;
+        for request in text.lines().filter_map(|line| Request::decode(line, run)) {
+            match request {
+                Request::Stop { signal, grace, cause } => self.stop(signal, grace, cause),
+                Request::Pause => self.pause(),
+                Request::Resume => self.resume(),
+            }
+        }
+    }
+}

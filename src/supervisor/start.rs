@@ -1,0 +1,196 @@
+//! The supervisor's part of a launch: start the leader, see whether it executed its command, tell the launcher.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::MsgFlags;
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use super::{Cap, Supervisor};
+use crate::brief::Brief;
+use crate::job::{Cause, End, Launch, OnOwnerExit, Outcome};
+use crate::ledger::{self, Book, Patience, Record};
+use crate::members::supervisor_title;
+use crate::paths::StateDir;
+use crate::store;
+use crate::sys::pidfd::PidFd;
+use crate::sys::spawn::{self, Leader, Message, Reached};
+use crate::sys::wait::{Child, peek, reap};
+use crate::sys::{clock, proc};
+
+/// Starts the leader and tells the launcher how that went. None if nothing was executed.
+pub(super) fn start(brief: Brief, line: OwnedFd) -> io::Result<Option<Supervisor>> {
+    match prepare(brief, &line) {
+        Ok((supervisor, reached)) => {
+            let Some(failure) = never_executed(&supervisor, reached) else {
+                let _ = store::mark_executed(&supervisor.exit);
+                raise_limits();
+                tell(&line, Message::LAUNCHED, supervisor.leader);
+                return Ok(Some(supervisor));
+            };
+            let _ = reap(Child::Pid(supervisor.leader));
+            record_failure(&supervisor, &failure.outcome, reached);
+            tell(&line, failure.tag, failure.errno);
+            Ok(None)
+        }
+        Err(error) => {
+            tell(&line, Message::SETUP_FAILED, error.raw_os_error().unwrap_or(libc::EIO));
+            Err(error)
+        }
+    }
+}
+
+fn tell(line: &OwnedFd, tag: u8, value: i32) {
+    // A launcher that has gone away needs to hear nothing.
+    let _ =
+        nix::sys::socket::send(line.as_raw_fd(), &Message { tag, value }.encode(), MsgFlags::MSG_NOSIGNAL);
+}
+
+/// Everything that may fail is done before the leader is started: afterwards, the job must be supervised.
+fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
+    let numbers = brief.numbers;
+    let [state_dir, id, on_exit, name, output] = brief.fixed().map(<[u8]>::to_vec);
+    let dir = StateDir::trusted(Path::new(OsStr::from_bytes(&state_dir)));
+    let id = String::from_utf8_lossy(&id).into_owned();
+    spawn::retitle(&supervisor_title(&id));
+
+    let mut fds = brief.fds.iter();
+    let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
+    let (exit, control, cwd, stdin, stdout, stderr) = (next()?, next()?, next()?, next()?, next()?, next()?);
+    let owner = next().ok().filter(|_| numbers.on_owner_exit == OnOwnerExit::Stop);
+    let signals = SignalFd::with_flags(&watched_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut supervisor = Supervisor {
+        dir,
+        id,
+        name: String::from_utf8_lossy(&name).into_owned(),
+        on_exit,
+        numbers,
+        exit: File::from(exit.try_clone()?),
+        control: File::from(control.try_clone()?),
+        signals,
+        owner: owner.map(|fd| fd.try_clone().map(PidFd::from)).transpose()?,
+        timer: numbers.timeout_ms.map(timer).transpose()?,
+        leader: 0,
+        started: clock::boottime(),
+        ended: false,
+        lingered: false,
+        hook: None,
+        cap: Cap::new(Path::new(OsStr::from_bytes(&output)).to_path_buf(), &numbers),
+        asked: None,
+    };
+    let mut tables = brief.tables();
+    let leader = Leader {
+        candidates: &tables.candidates,
+        argv_with_slot: &mut tables.argv,
+        envp: &tables.envp,
+        stdio: [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()],
+        cwd: cwd.as_raw_fd(),
+        umask: numbers.umask,
+        close: &[
+            exit.as_raw_fd(),
+            control.as_raw_fd(),
+            supervisor.exit.as_raw_fd(),
+            supervisor.control.as_raw_fd(),
+        ],
+        gate: line.as_raw_fd(),
+    };
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    let (pid, reached) = spawn::start_leader(leader)?;
+    supervisor.leader = pid;
+    Ok((supervisor, reached))
+}
+
+/// Everything by which somebody may tell a process to end, and the ends of children.
+fn watched_signals() -> SigSet {
+    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect()
+}
+
+/// A limit on the size of files is the job's, not its record's.
+fn raise_limits() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_FSIZE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_FSIZE, hard, hard);
+    }
+}
+
+/// A timer on the boot clock: it counts through suspends.
+fn timer(milliseconds: u64) -> io::Result<TimerFd> {
+    let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
+    let after = TimeSpec::from_duration(Duration::from_millis(milliseconds.max(1)));
+    timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty())?;
+    Ok(timer)
+}
+
+/// A command that was not executed: how that is recorded, and what the launcher is told.
+struct Failure {
+    outcome: Outcome,
+    tag: u8,
+    errno: i32,
+}
+
+fn never_executed(supervisor: &Supervisor, reached: Reached) -> Option<Failure> {
+    let failure = |cause: Cause, reason: String, tag: u8, errno: i32| {
+        let outcome = Outcome {
+            executed: Some(false),
+            reason: Some(reason),
+            duration_ms: Some(0),
+            ..Outcome::bare(End::Failed, Some(cause), clock::now())
+        };
+        Some(Failure { outcome, tag, errno })
+    };
+    let told = |errno: i32| io::Error::from_raw_os_error(errno).to_string();
+    let killed = || "killed before the command was executed".to_owned();
+    match reached {
+        // Executed, or killed in the act: a dead leader that still bears our name never was the command.
+        Reached::Exec => {
+            let title = supervisor_title(&supervisor.id);
+            let never = || proc::stat(supervisor.leader).is_ok_and(|stat| stat.comm == title.as_bytes());
+            match peek(Child::Pid(supervisor.leader)) {
+                Ok(Some(_)) if never() => {
+                    failure(Cause::LaunchBrokenOff, killed(), Message::KILLED_AT_GATE, 0)
+                }
+                _ => None,
+            }
+        }
+        Reached::Gate => failure(Cause::LaunchBrokenOff, killed(), Message::KILLED_AT_GATE, 0),
+        Reached::BrokenOff => {
+            let reason = "the launcher ended before the launch was recorded".to_owned();
+            failure(Cause::LaunchBrokenOff, reason, Message::KILLED_AT_GATE, 0)
+        }
+        Reached::SetupFailed(errno) => {
+            failure(Cause::LaunchFailed, told(errno), Message::SETUP_FAILED, errno)
+        }
+        Reached::ExecFailed(errno) if errno == libc::ENOENT || errno == libc::ENOTDIR => {
+            failure(Cause::NotFound, told(errno), Message::EXEC_FAILED, errno)
+        }
+        Reached::ExecFailed(errno) => failure(Cause::NotExecutable, told(errno), Message::EXEC_FAILED, errno),
+    }
+}
+
+/// A failure is recorded as far as its launch was.
+fn record_failure(supervisor: &Supervisor, outcome: &Outcome, reached: Reached) {
+    let Supervisor { dir, id, numbers, exit, .. } = supervisor;
+    let _ = store::commit_exit(exit, outcome, numbers.sync);
+    let Ok(Some(launch)) = store::read_launch(&dir.run(id, numbers.run)) else { return };
+    let mut records = Vec::new();
+    if reached == Reached::BrokenOff && !ledger::read(dir).is_ok_and(|book| knows(&book, &launch)) {
+        records.push(Record::Launched(Box::new(launch)));
+    }
+    records.push(supervisor.end_record(outcome));
+    let _ = ledger::append(dir, &records, Patience::Supervisor, numbers.sync);
+}
+
+fn knows(book: &Book, launch: &Launch) -> bool {
+    book.job(&launch.id).is_some_and(|entry| entry.launch.run >= launch.run)
+}
