@@ -131,8 +131,23 @@ pub struct Run {
     /// Keep the first 1 MiB and the newest SIZE of the output, or 'none' [default: 1GiB; with --output: none]
     #[arg(long, value_name = "SIZE", value_parser = max_output)]
     pub max_output: Option<MaxOutput>,
+    /// Return once a line of the output matches this regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub ready_log: Option<String>,
+    /// Return once the job listens on this TCP port
+    #[arg(long, value_name = "PORT")]
+    pub ready_port: Option<u16>,
+    /// Return once this file appears
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    pub ready_file: Option<PathBuf>,
+    /// Return once this shell command succeeds
+    #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
+    pub ready_cmd: Option<OsString>,
+    /// How long readiness may take; then 124 is returned and the job left alive
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "60")]
+    pub ready_timeout: Duration,
     /// Stay: copy the output through, and return the job's status
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["ready_log", "ready_port", "ready_file", "ready_cmd"])]
     pub wait: bool,
     /// If a job of this name is alive, print its id instead
     #[arg(long, requires = "name", conflicts_with = "replace")]

@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod lookup;
 pub mod members;
 pub mod paths;
+pub mod ready;
 pub mod state;
 pub mod steer;
 pub mod store;

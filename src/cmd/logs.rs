@@ -72,6 +72,16 @@ fn next_offset(app: &App, launch: &Launch, run: u32) -> Result<Option<u64>> {
     Ok(next.filter(|next| next.output == launch.output).map(|next| next.output_offset))
 }
 
+/// The last lines of a run, for a message.
+pub fn last_lines(launch: &Launch, lines: usize) -> Result<Vec<u8>> {
+    let file = File::open(launch.output.as_path()).context("cannot read the output")?;
+    let end = file.metadata().map_or(0, |meta| meta.len());
+    let start = tail(&file, launch.output_offset.min(end), end, lines)?;
+    let mut text = Vec::new();
+    copy_available(&file, start, end, &mut text)?;
+    Ok(text)
+}
+
 /// The offset at which the last `lines` lines begin. Reads backwards, so a huge file costs no more than its tail.
 fn tail(file: &File, first: u64, end: u64, lines: usize) -> Result<u64> {
     let mut at = end;
@@ -119,8 +129,8 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
     };
     let watched = match until {
         Until::Offset(_) => None,
-        Until::Ended(job, observer) => Some(Watched::new(job, observer, false)?),
-        Until::Empty(job, observer) => Some(Watched::new(job, observer, true)?),
+        Until::Ended(job, observer) => Some(Watched::new(&job.launch, observer, false)?),
+        Until::Empty(job, observer) => Some(Watched::new(&job.launch, observer, true)?),
     };
     loop {
         // Asked before reading: what was written before the end is then certainly read.
@@ -156,17 +166,18 @@ fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> i
 }
 
 /// The end of a job as something that can be polled: a thread waits for it and raises an eventfd.
-struct Watched {
+#[derive(Debug)]
+pub struct Watched {
     over: std::sync::Arc<EventFd>,
     inotify: std::cell::OnceCell<Inotify>,
     path: std::path::PathBuf,
 }
 
 impl Watched {
-    fn new(job: &Assessed, observer: &Observer, group: bool) -> Result<Self> {
+    pub fn new(launch: &Launch, observer: &Observer, group: bool) -> Result<Self> {
         let over = std::sync::Arc::new(EventFd::new().context("no eventfd")?);
         let raise = over.clone();
-        let launch = job.launch.clone();
+        let launch = launch.clone();
         let path = launch.output.as_path().to_path_buf();
         let observer = Observer::new(StateDir::trusted(observer.dir.path()), observer.sync);
         std::thread::spawn(move || {
@@ -176,9 +187,17 @@ impl Watched {
         Ok(Self { over, inotify: std::cell::OnceCell::new(), path })
     }
 
-    fn over(&self) -> bool {
+    pub fn over(&self) -> bool {
         poll(&mut [PollFd::new(self.over.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)
             .is_ok_and(|ready| ready > 0)
+    }
+
+    /// Sleeps until the job is over, at most this long.
+    pub fn wait(&self, limit: Duration) -> Result<()> {
+        match poll(&mut [PollFd::new(self.over.as_fd(), PollFlags::POLLIN)], poll_timeout(limit)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
@@ -186,7 +205,8 @@ impl Watched {
     fn sleep(&self, file: &File, at: u64) -> Result<()> {
         let end = || PollFd::new(self.over.as_fd(), PollFlags::POLLIN);
         if self.inotify.get().is_none() {
-            if poll(&mut [end()], poll_timeout(Duration::from_millis(30)))? > 0 {
+            self.wait(Duration::from_millis(30))?;
+            if self.over() {
                 return Ok(());
             }
             let inotify =

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use regex_lite::Regex;
 
 use super::App;
 use crate::assess::Assessed;
@@ -16,12 +19,16 @@ use crate::fs::Flock;
 use crate::job::{Cause, Extras, Launch, OnOwnerExit, ProcessId, Stdin, check_name};
 use crate::launch::{self, Launched, Owner, Plan};
 use crate::lookup;
+use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
 use crate::steer::{self, Stop};
 use crate::sys::pidfd::PidFd;
 use crate::sys::proc;
 use crate::sys::spawn::{self, Line};
-use crate::view::JobView;
+use crate::view::{JobView, state_words};
+
+/// How many lines of output a failed readiness shows.
+const LAST_LINES: usize = 10;
 
 /// How much of a job's own output file is kept, unless told otherwise.
 const DEFAULT_MAX_OUTPUT: u64 = 1 << 30;
@@ -29,6 +36,7 @@ const DEFAULT_MAX_OUTPUT: u64 = 1 << 30;
 pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
     app.dir().prepare()?;
     let plan = plan(app, &args)?;
+    let ready = conditions(&args)?;
     // From the check of a name to the launch record, nobody else may launch under it.
     let name_lock = match &args.name {
         Some(name) => {
@@ -41,7 +49,7 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         && let Some(alive) = alive_under(app, name)?
     {
         if args.reuse && matches!(alive.state(), State::Starting | State::Running | State::Paused) {
-            return told(app, &args, alive.launch);
+            return told(app, &args, alive.launch, Conditions::default());
         }
         if !args.replace {
             let hint =
@@ -65,23 +73,60 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
     }
     drop(name_lock);
     match launched {
-        Launched::Running(launch) => told(app, &args, launch),
+        Launched::Running(launch) => told(app, &args, launch, ready),
         other => not_running(app, &plan.argv, other),
     }
 }
 
 /// The id goes to stdout, alone; with `--wait`, to stderr, and the job's output to stdout.
-fn told(app: &App, args: &Run, launch: Launch) -> Result<Exit> {
+fn told(app: &App, args: &Run, launch: Launch, ready: Conditions) -> Result<Exit> {
     if args.wait {
         return super::wait::stay(app, launch);
     }
+    if !app.json {
+        super::print(format!("{}\n", launch.id).as_bytes())?;
+    }
+    let exit = if ready.none() { Exit::Done } else { await_ready(app, &launch, ready, args.ready_timeout)? };
     if app.json {
         let job = app.observer.settle(launch)?;
         super::print_json(&JobView::new(&job, &app.observer))?;
-    } else {
-        super::print(format!("{}\n", launch.id).as_bytes())?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -> Result<Exit> {
+    let id = &launch.id;
+    match ready::wait(&app.observer, launch, ready, limit)? {
+        Readiness::Ready => Ok(Exit::Done),
+        Readiness::TimedOut => {
+            eprintln!("outlive: job {id} is not ready after {limit:?}; it goes on (see 'outlive logs {id}')");
+            Ok(Exit::TimedOut)
+        }
+        Readiness::Ended => {
+            let job = app.observer.settle(launch.clone())?;
+            let view = JobView::new(&job, &app.observer);
+            eprintln!("outlive: job {id} ended before it was ready: {}; its last lines:", state_words(&view));
+            let _ = std::io::stderr().write_all(&super::logs::last_lines(launch, LAST_LINES)?);
+            // A success that came too early is none: 0 says that the job is ready.
+            let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
+            Ok(if status.code() == 0 { Exit::Failed } else { status })
+        }
+    }
+}
+
+fn conditions(args: &Run) -> Result<Conditions> {
+    let regex = |text: &String| Regex::new(text).with_context(|| format!("bad regular expression '{text}'"));
+    Ok(Conditions {
+        log: args.ready_log.as_ref().map(regex).transpose()?,
+        port: args.ready_port,
+        file: args.ready_file.as_ref().map(absolute).transpose()?.map(NewFile::expected),
+        command: args.ready_cmd.clone(),
+    })
+}
+
+/// Files are the caller's words: relative to where the caller is.
+fn absolute(path: &PathBuf) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("bad path {}", path.display()))
 }
 
 /// Reports a launch in which the command was not executed, or cannot be shown to have been.
@@ -137,9 +182,6 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
         Some(dir) => here()?.join(dir),
         None => here()?,
     };
-    // Files are the caller's words: relative to where the caller is.
-    let absolute =
-        |path: &PathBuf| std::path::absolute(path).with_context(|| format!("bad path {}", path.display()));
     let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     for pair in &args.env {
         let bytes = pair.as_bytes();

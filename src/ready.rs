@@ -1,0 +1,204 @@
+//! Readiness: `run` returns once the job is ready, or as soon as it cannot become so.
+//!
+//! A port counts only if a process of the job listens on it: a server that finds its port taken is not ready
+//! because the other one answers. A file counts only if it was not there, or was another, before the launch.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use regex_lite::Regex;
+
+use crate::assess::Observer;
+use crate::cmd::logs::Watched;
+use crate::job::Launch;
+use crate::members::{self, RunMark};
+use crate::sys::clock;
+
+/// How often a condition is looked at that the kernel tells nobody of.
+const INTERVAL: Duration = Duration::from_millis(25);
+
+/// What is waited for; all of it.
+#[derive(Debug, Default)]
+pub struct Conditions {
+    pub log: Option<Regex>,
+    pub port: Option<u16>,
+    pub file: Option<NewFile>,
+    pub command: Option<std::ffi::OsString>,
+}
+
+/// A file that must appear, or be replaced or changed.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    before: Option<(u64, u64, i64, i64)>,
+}
+
+impl NewFile {
+    pub fn expected(path: PathBuf) -> Self {
+        let before = stamp(&path);
+        Self { path, before }
+    }
+
+    fn there(&self) -> bool {
+        let now = stamp(&self.path);
+        now.is_some() && now != self.before
+    }
+}
+
+fn stamp(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// How the wait for readiness ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    Ended,
+    TimedOut,
+}
+
+impl Conditions {
+    pub fn none(&self) -> bool {
+        self.log.is_none() && self.port.is_none() && self.file.is_none() && self.command.is_none()
+    }
+}
+
+/// Waits until every condition has been met once.
+pub fn wait(
+    observer: &Observer,
+    launch: &Launch,
+    mut open: Conditions,
+    limit: Duration,
+) -> Result<Readiness> {
+    let watched = Watched::new(launch, observer, false)?;
+    let deadline = clock::instant().checked_add(limit);
+    let mut log = LogReader::new(launch)?;
+    loop {
+        // Asked first: what the job did before its end is then certainly seen.
+        let over = watched.over();
+        look(observer, launch, &mut open, &mut log)?;
+        if open.none() {
+            return Ok(Readiness::Ready);
+        }
+        if over {
+            return Ok(Readiness::Ended);
+        }
+        if deadline.is_some_and(|deadline| clock::instant() >= deadline) {
+            return Ok(Readiness::TimedOut);
+        }
+        watched.wait(INTERVAL)?;
+    }
+}
+
+/// Strikes out what is met by now.
+fn look(observer: &Observer, launch: &Launch, open: &mut Conditions, log: &mut LogReader) -> Result<()> {
+    if let Some(regex) = &open.log
+        && log.matches(regex).context("cannot read the output")?
+    {
+        open.log = None;
+    }
+    if open.file.as_ref().is_some_and(NewFile::there) {
+        open.file = None;
+    }
+    if open.port.is_some_and(|port| listens(observer, launch, port)) {
+        open.port = None;
+    }
+    if let Some(command) = &open.command {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).current_dir(launch.cwd.as_path());
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if shell.status().context("cannot run the readiness command")?.success() {
+            open.command = None;
+        }
+    }
+    Ok(())
+}
+
+/// The lines a run has written so far, the last one as far as it goes.
+struct LogReader {
+    file: File,
+    at: u64,
+    rest: Vec<u8>,
+}
+
+impl LogReader {
+    fn new(launch: &Launch) -> Result<Self> {
+        let path = launch.output.as_path();
+        let file = File::open(path).with_context(|| format!("cannot read the output {}", path.display()))?;
+        Ok(Self { file, at: launch.output_offset, rest: Vec::new() })
+    }
+
+    fn matches(&mut self, regex: &Regex) -> io::Result<bool> {
+        let mut block = [0_u8; 16 * 1024];
+        loop {
+            let read = self.file.read_at(&mut block, self.at)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.at += read as u64;
+            self.rest.extend_from_slice(&block[..read]);
+            if self
+                .rest
+                .split(|&byte| byte == b'\n')
+                .any(|line| regex.is_match(&String::from_utf8_lossy(line)))
+            {
+                return Ok(true);
+            }
+            let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            self.rest.drain(..whole);
+        }
+    }
+}
+
+/// Whether a process of the job has a listening TCP socket on this port, see proc_net_tcp(5).
+fn listens(observer: &Observer, launch: &Launch, port: u16) -> bool {
+    let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| std::fs::read_to_string(table).ok())
+        .flat_map(|table| listeners(&table, port))
+        .collect();
+    if inodes.is_empty() {
+        return false;
+    }
+    let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
+    let holds = |pid: i32| {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        let target = |entry: std::fs::DirEntry| std::fs::read_link(entry.path()).ok();
+        entries.flatten().filter_map(target).any(|link| {
+            let link = link.to_string_lossy();
+            inodes.iter().any(|inode| link == format!("socket:[{inode}]"))
+        })
+    };
+    members::supervised(launch.supervisor.pid, &mark).iter().any(|stat| holds(stat.pid))
+}
+
+/// The inodes of the sockets that listen (state 0A) on a port.
+fn listeners(table: &str, port: u16) -> Vec<String> {
+    let ends = format!(":{port:04X}");
+    let inode = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let fits = words.get(1)?.ends_with(&ends) && *words.get(3)? == "0A";
+        fits.then(|| words.get(9).map(|word| (*word).to_owned()))?
+    };
+    table.lines().filter_map(inode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listening_sockets_of_the_port_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 x\n\
+             1: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 222 1 x\n\
+             2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 333 1 x\n";
+        assert_eq!(listeners(table, 8080), ["111"]);
+        assert_eq!(listeners(table, 80), Vec::<String>::new());
+    }
+}
