@@ -243,7 +243,7 @@ impl Observer {
         if outcome.as_ref().is_some_and(|outcome| !outcome.lingering) {
             return Members::default();
         }
-        if supervised {
+        if supervised && !(launch.adopted && outcome.is_some()) {
             let proven = if outcome.is_some() {
                 members::supervised(launch.supervisor.pid, &mark)
             } else {

@@ -258,6 +258,8 @@ pub struct Reap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Orphans {
     Stop,
+    /// Give it a new supervisor
+    Adopt,
     Keep,
 }
 

@@ -52,6 +52,9 @@ pub struct Launch {
     pub options: Extras,
     pub identity: Identity,
     pub supervisor: ProcessId,
+    /// The supervisor is not the one that launched the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
 }
 
 /// Options that `restart` repeats and that have no part in judging a run.

@@ -206,6 +206,7 @@ fn launch(
             place,
         },
         supervisor,
+        adopted: false,
     };
     store::write_launch(&run_dir, &launch)?;
     ledger::append(dir, &[Record::Launched(Box::new(launch.clone()))], Patience::Command, sync)?;
@@ -223,7 +224,7 @@ fn launch(
     })
 }
 
-fn receive(line: &OwnedFd) -> Result<Option<Message>> {
+pub(crate) fn receive(line: &OwnedFd) -> Result<Option<Message>> {
     let mut raw = [0_u8; Message::LENGTH];
     match File::from(line.try_clone()?).read_exact(&mut raw) {
         Ok(()) => Ok(Some(Message::decode(raw))),
@@ -243,12 +244,15 @@ fn make_control(run: &RunDir) -> Result<File> {
     let path = run.control();
     nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)
         .with_context(|| format!("cannot create {}", path.display()))?;
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(&path)
-        .with_context(|| format!("cannot open {}", path.display()))
+    open_control(run)
+}
+
+/// The supervisor's end: open for writing too, so that it never sees an end of file.
+pub(crate) fn open_control(run: &RunDir) -> Result<File> {
+    let path = run.control();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    options.open(&path).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// What the command gets as its descriptors 0, 1 and 2.

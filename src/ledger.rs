@@ -23,13 +23,15 @@ use crate::paths::StateDir;
 #[derive(Clone, Debug)]
 pub enum Record {
     Launched(Box<Launch>),
+    /// A run has a new supervisor: its launch record as it is now.
+    Adopted(Box<Launch>),
     /// The end of a run: `exited`, or `interrupted` for an end that nobody saw.
     Ended {
         id: String,
         run: u32,
         outcome: Outcome,
     },
-    /// Something that happened to a run: `stop-requested`, `paused`, `resumed`, `restarted`, `adopted`, `emptied`
+    /// Something that happened to a run: `stop-requested`, `paused`, `resumed`, `restarted`, `on-exit`, `emptied`
     /// (what lingered is gone), `pruned`.
     Note {
         kind: &'static str,
@@ -98,6 +100,9 @@ impl Record {
         let mut text = match self {
             Self::Launched(launch) => {
                 serde_json::to_vec(&Line { v, seq, kind: "launched", body: launch.as_ref() })
+            }
+            Self::Adopted(launch) => {
+                serde_json::to_vec(&Line { v, seq, kind: "adopted", body: launch.as_ref() })
             }
             Self::Ended { id, run, outcome } => {
                 let kind =
@@ -332,6 +337,15 @@ impl Book {
         self.last_seq = self.last_seq.max(head.seq);
         self.newer |= head.v > FORMAT;
         match &*head.kind {
+            "adopted" => match serde_json::from_slice::<Launch>(line) {
+                Ok(launch) => {
+                    let known = self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at));
+                    if let Some(entry) = known.filter(|entry| entry.launch.run == launch.run) {
+                        entry.launch = launch;
+                    }
+                }
+                Err(_) => return false,
+            },
             "launched" => match serde_json::from_slice(line) {
                 Ok(launch) => self.launched(launch),
                 Err(_) => return false,

@@ -24,6 +24,7 @@ fn launch(id: &str, run: u32) -> Launch {
         options: Default::default(),
         identity: Identity { pid: 5, pgid: 5, sid: 5, start_time: 9, ..Default::default() },
         supervisor: ProcessId { pid: 4, start_time: 8 },
+        adopted: false,
     }
 }
 

@@ -5,6 +5,7 @@
 //! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`] and [`teardown`] (processes) and
 //! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
 
+pub mod adopt;
 pub mod assess;
 pub mod brief;
 pub mod bytes;

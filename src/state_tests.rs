@@ -37,6 +37,7 @@ fn launch() -> Launch {
             place: place(),
         },
         supervisor: ProcessId { pid: 69, start_time: 899 },
+        adopted: false,
     }
 }
 

@@ -100,12 +100,17 @@ struct LaunchFile<'a> {
     launch: &'a Launch,
 }
 
-/// Writes `launch.json`, the copy of the launch record by which a run is found without the ledger.
-pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
+/// The content of `launch.json`, the copy of the launch record by which a run is found without the ledger.
+pub fn encode_launch(launch: &Launch) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&LaunchFile { v: FORMAT, kind: "launched", launch })?;
     text.push(b'\n');
+    Ok(text)
+}
+
+/// Writes the `launch.json` of a new run.
+pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
     let path = run.launch();
-    fs::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))
+    fs::write_new(&path, &encode_launch(launch)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Reads one run's launch record; none if there is none or it is torn.

@@ -6,6 +6,7 @@
 use anyhow::{Context, Result};
 
 use super::App;
+use crate::adopt;
 use crate::assess::{Assessed, Observer, alive};
 use crate::cli::{Orphans, Reap};
 use crate::exit::Exit;
@@ -24,6 +25,7 @@ pub enum Action {
     Settle,
     StopOrphan,
     StopOwnerless,
+    Adopt,
     Keep,
     LeaveAlone,
     Nothing,
@@ -69,6 +71,7 @@ pub fn decide(
 fn orphan(orphans: Orphans) -> Action {
     match orphans {
         Orphans::Stop => Action::StopOrphan,
+        Orphans::Adopt => Action::Adopt,
         Orphans::Keep => Action::Keep,
     }
 }
@@ -134,6 +137,8 @@ fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Resu
         Action::Nothing => return Ok(None),
         Action::Keep => ("kept", job, Exit::Done),
         Action::LeaveAlone => ("left-alone", job, Exit::Done),
+        Action::Adopt if args.dry_run => ("adopted", job, Exit::Done),
+        Action::Adopt => ("adopted", adopt::adopt(observer, job)?, Exit::Done),
         Action::Settle if args.dry_run => ("settled", job, Exit::Done),
         Action::StopOrphan | Action::StopOwnerless if args.dry_run => ("stopped", job, Exit::Done),
         Action::Settle => match settle(observer, job)? {

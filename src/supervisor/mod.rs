@@ -4,6 +4,7 @@
 //! waited for the leader, so the leader's number is nobody else's. At the leader's end it records the outcome
 //! durably before anything else, and only then lets waiters go. It ends when nothing of the job is left.
 
+mod adopt;
 mod cap;
 mod hook;
 mod start;
@@ -19,6 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::timerfd::TimerFd;
 
+use self::adopt::Adopted;
 use self::cap::Cap;
 use self::stopping::{Asked, KILL_AGAIN, SHUTDOWN_GRACE};
 use crate::brief::{self, Numbers};
@@ -59,6 +61,7 @@ struct Supervisor {
     owner: Option<PidFd>,
     timer: Option<TimerFd>,
     leader: i32,
+    adopted: Option<Adopted>,
     started: Duration,
     /// The outcome is recorded.
     ended: bool,
@@ -77,6 +80,8 @@ enum Wake {
     OwnerGone,
     TimeOver,
     Written,
+    /// The leader of an adopted job, or a member it left, has ended.
+    AdoptedEnd,
 }
 
 impl Supervisor {
@@ -121,12 +126,17 @@ impl Supervisor {
     /// Sleeps until something happens, and says what.
     fn sleep(&self) -> io::Result<Vec<Wake>> {
         let cap = self.cap.as_ref().and_then(Cap::watched);
+        let adopted = self.adopted.as_ref().and_then(|adopted| match self.ended {
+            false => Some(&adopted.leader),
+            true => adopted.member.as_ref(),
+        });
         let sources = [
             (Some(self.signals.as_fd()), Wake::Signal),
             (Some(self.control.as_fd()), Wake::Request),
             (self.owner.as_ref().map(|fd| fd.as_fd()), Wake::OwnerGone),
             (self.timer.as_ref().map(|fd| fd.as_fd()), Wake::TimeOver),
             (cap.as_ref().map(|fd| fd.as_fd()), Wake::Written),
+            (adopted.map(|fd| fd.as_fd()), Wake::AdoptedEnd),
         ];
         let there: Vec<_> = sources.into_iter().filter_map(|(fd, wake)| fd.map(|fd| (fd, wake))).collect();
         let mut fds: Vec<PollFd> = there.iter().map(|(fd, _)| PollFd::new(*fd, PollFlags::POLLIN)).collect();
@@ -161,6 +171,9 @@ impl Supervisor {
 
     /// Looks at the children that have ended. True when nothing of the job is left.
     fn over(&mut self) -> io::Result<bool> {
+        if self.adopted.is_some() {
+            return self.adopted_over();
+        }
         while !self.ended {
             match peek(Child::Any)? {
                 None => break,
@@ -209,8 +222,10 @@ impl Supervisor {
     /// Records the leader's end: durable first, then told to waiters, then to the ledger.
     fn record(&mut self, end: ChildEnd) {
         self.ended = true;
-        self.lingered = self.others_alive();
+        self.lingered = if self.adopted.is_some() { !self.members().is_empty() } else { self.others_alive() };
         let (state, cause) = match self.asked.as_ref().map(|asked| asked.cause) {
+            // An adopted leader whose status the kernel does not tell us.
+            _ if end.code.or(end.signal).is_none() => (End::Interrupted, Some(Cause::SupervisorLost)),
             None => (End::Exited, None),
             Some(cause @ (Cause::OwnerGone | Cause::Shutdown)) => (End::Interrupted, Some(cause)),
             Some(cause) => (End::Stopped, Some(cause)),
@@ -223,8 +238,8 @@ impl Supervisor {
             executed: Some(true),
             lingering: self.lingered,
             duration_ms: u64::try_from(lasted).ok(),
-            max_rss_bytes: Some(end.max_rss_bytes),
-            cpu_ms: Some(end.cpu_ms),
+            max_rss_bytes: end.max_rss_bytes,
+            cpu_ms: end.cpu_ms,
             ..Outcome::bare(state, cause, clock::now())
         };
         // Should the disk refuse, the status is still known to everybody who asks while the machine is up.

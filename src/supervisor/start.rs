@@ -15,6 +15,7 @@ use nix::sys::socket::MsgFlags;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use super::adopt::{self, Adopted};
 use super::{Cap, Supervisor};
 use crate::brief::Brief;
 use crate::job::{Cause, End, Launch, OnOwnerExit, Outcome};
@@ -63,6 +64,10 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
     let id = String::from_utf8_lossy(&id).into_owned();
     spawn::retitle(&supervisor_title(&id));
 
+    let adopted = match numbers.adopt {
+        Some(_) => Some(Adopted { leader: adopt::pidfd(&brief.fds)?, member: None }),
+        None => None,
+    };
     let mut fds = brief.fds.iter();
     let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
     let (exit, control, cwd, stdin, stdout, stderr) = (next()?, next()?, next()?, next()?, next()?, next()?);
@@ -79,7 +84,8 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         signals,
         owner: owner.map(|fd| fd.try_clone().map(PidFd::from)).transpose()?,
         timer: numbers.timeout_ms.map(timer).transpose()?,
-        leader: 0,
+        leader: numbers.adopt.unwrap_or(0),
+        adopted,
         started: clock::boottime(),
         ended: false,
         lingered: false,
@@ -87,6 +93,12 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         cap: Cap::new(Path::new(OsStr::from_bytes(&output)).to_path_buf(), &numbers),
         asked: None,
     };
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    if supervisor.adopted.is_some() {
+        let launch = store::read_launch(&supervisor.dir.run(&supervisor.id, numbers.run)).ok().flatten();
+        supervisor.started = Duration::from_millis(launch.map_or(0, |launch| launch.boottime_ms));
+        return Ok((supervisor, Reached::Exec));
+    }
     let mut tables = brief.tables();
     let leader = Leader {
         candidates: &tables.candidates,
@@ -103,7 +115,6 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         ],
         gate: line.as_raw_fd(),
     };
-    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     let (pid, reached) = spawn::start_leader(leader)?;
     supervisor.leader = pid;
     Ok((supervisor, reached))

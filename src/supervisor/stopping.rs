@@ -35,6 +35,9 @@ impl Supervisor {
     }
 
     pub(super) fn members(&self) -> Vec<proc::Stat> {
+        if self.adopted.is_some() {
+            return self.adopted_members();
+        }
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let mut members = members::supervised(me, &self.mark());
         members.retain(|stat| Some(stat.pid) != self.hook);
@@ -72,8 +75,10 @@ impl Supervisor {
             asked.gave_up = true;
             return;
         }
-        // The leader has not been waited for, so its group's number is still its own.
-        let _ = signal_group_of_unreaped_child(self.leader, libc::SIGKILL);
+        if self.adopted.is_none() {
+            // The leader has not been waited for, so its group's number is still its own.
+            let _ = signal_group_of_unreaped_child(self.leader, libc::SIGKILL);
+        }
         let _ = teardown::pass(&self.members(), &[libc::SIGKILL]);
     }
 

@@ -68,6 +68,12 @@ impl PidFd {
         nix::sys::stat::fstat(&self.0).ok().map(|stat| stat.st_ino)
     }
 
+    /// Blocks until the process has been waited for by its parent, at most this long.
+    pub fn wait_reaped(&self, limit: Duration) {
+        // POLLHUP is always reported; nothing else is asked for.
+        let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::empty())], poll_timeout(limit));
+    }
+
     /// Blocks until the process has ended; false if the time ran out first.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
         let timeout = timeout.map_or(PollTimeout::NONE, poll_timeout);

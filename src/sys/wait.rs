@@ -8,15 +8,16 @@ use nix::libc;
 use super::check;
 
 /// How a child ended, and what it used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChildEnd {
     pub pid: i32,
     /// Exit code, or none if a signal ended it.
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub core_dumped: bool,
-    pub max_rss_bytes: u64,
-    pub cpu_ms: u64,
+    /// None where the kernel does not tell.
+    pub max_rss_bytes: Option<u64>,
+    pub cpu_ms: Option<u64>,
 }
 
 /// Which child is meant.
@@ -68,7 +69,7 @@ fn wait(child: Child, options: i32) -> io::Result<Option<ChildEnd>> {
         code: exited.then_some(status),
         signal: (!exited).then_some(status),
         core_dumped: info.si_code == libc::CLD_DUMPED,
-        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
-        cpu_ms: millis(usage.ru_utime) + millis(usage.ru_stime),
+        max_rss_bytes: u64::try_from(usage.ru_maxrss).ok().map(|kib| kib * 1024),
+        cpu_ms: Some(millis(usage.ru_utime) + millis(usage.ru_stime)),
     }))
 }
