@@ -39,7 +39,8 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
     let file = File::open(path.as_path())
         .with_context(|| format!("the output of job {id} is not there any more: {}", path.display()))?;
     let end = match args.run {
-        Some(run) => next_offset(app, &launch, run)?,
+        Some(run) => next_offset(app, &launch, run)?
+            .map(|next| super::restart::before_marker(&file, &id, run + 1, next)),
         None => None,
     };
     let first = match args.run {

@@ -1,6 +1,7 @@
 //! `restart`: the same command again, in the same place, or a refusal.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 
 use anyhow::{Context, Result, bail};
 
@@ -157,7 +158,8 @@ fn check(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The output goes on in the same file, after a line that says so.
+/// The output goes on in the same file, after a line that says so. An unfinished line is finished first, and the
+/// marker tells that this newline was not the job's.
 fn mark_output(launch: &Launch, run: u32) -> Result<()> {
     let path = launch.output.as_path();
     let mut options = std::fs::OpenOptions::new();
@@ -165,9 +167,40 @@ fn mark_output(launch: &Launch, run: u32) -> Result<()> {
     let mut file =
         options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
     // A device or a pipe is no place for a marker.
-    if file.metadata().is_ok_and(|meta| meta.is_file()) {
-        writeln!(file, "--- outlive: run {run} of {} at {} ---", launch.id, clock::now())
-            .with_context(|| format!("cannot write output to {}", path.display()))?;
+    let Some(length) = file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len()) else {
+        return Ok(());
+    };
+    let mut last = [b'\n'];
+    if length > 0
+        && let Ok(reader) = std::fs::File::open(path)
+    {
+        let _ = reader.read_exact_at(&mut last, length - 1);
     }
-    Ok(())
+    let (newline, note) = if last == *b"\n" { ("", "") } else { ("\n", UNFINISHED) };
+    let line = format!("{newline}{}{}{note} ---\n", marker(&launch.id, run), clock::now());
+    file.write_all(line.as_bytes()).with_context(|| format!("cannot write output to {}", path.display()))
+}
+
+/// How the marker of a run begins; the time follows.
+fn marker(id: &str, run: u32) -> String {
+    format!("--- outlive: run {run} of {id} at ")
+}
+
+const UNFINISHED: &str = ", after an unfinished line";
+
+/// Where the output of the run before this one ends: in front of the marker that ends at `offset`.
+pub fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
+    let mut raw = [0_u8; 256];
+    let start = offset.saturating_sub(raw.len() as u64);
+    let length = usize::try_from(offset - start).unwrap_or(0);
+    let Some(raw) = raw.get_mut(..length) else { return offset };
+    if file.read_exact_at(raw, start).is_err() {
+        return offset;
+    }
+    let text = marker(id, run);
+    let Some(at) = raw.windows(text.len()).rposition(|window| window == text.as_bytes()) else {
+        return offset;
+    };
+    let unfinished = raw.ends_with(format!("{UNFINISHED} ---\n").as_bytes());
+    (start + at as u64).saturating_sub(u64::from(unfinished))
 }

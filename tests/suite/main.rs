@@ -1,0 +1,10 @@
+//! The commands, through the real binary. Every test has a state directory of its own and leaves no process behind.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod callers;
+mod cases;
+mod env;
+mod fifo;
+mod launch;
+mod process;
