@@ -553,7 +553,7 @@ _outlive() {
             fi
             case "${prev}" in
                 --orphans)
-                    COMPREPLY=($(compgen -W "stop keep" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "stop adopt keep" -- "${cur}"))
                     return 0
                     ;;
                 --label)
@@ -645,7 +645,7 @@ _outlive() {
             return 0
             ;;
         outlive__subcmd__run)
-            opts="-C -e -l -o -t -w -h --name --cwd --env --secret-env --label --output --stderr --stdin --owner --on-owner-exit --timeout --stop-signal --grace --wait --reuse --replace --state-dir --json --color --help"
+            opts="-C -e -l -o -t -w -h --name --cwd --env --secret-env --label --output --stderr --stdin --owner --on-owner-exit --timeout --stop-signal --grace --on-exit --max-output --ready-log --ready-port --ready-file --ready-cmd --ready-timeout --wait --reuse --replace --state-dir --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -770,6 +770,45 @@ _outlive() {
                     return 0
                     ;;
                 --grace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-exit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ready-log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ready-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ready-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --ready-cmd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ready-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -61,6 +61,13 @@ stop\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -s t -l timeout -d 'Stop the job after this long; 0: never' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l stop-signal -d 'The signal that asks the job to stop' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l grace -d 'How long a stop waits before it kills' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l on-exit -d 'Run this shell command once the end of the job is recorded; OUTLIVE_* variables tell it how it ended' -r -f -a "(__fish_complete_command)"
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l max-output -d 'Keep the first 1 MiB and the newest SIZE of the output, or \'none\' [default: 1GiB; with --output: none]' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-log -d 'Return once a line of the output matches this regular expression' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-port -d 'Return once the job listens on this TCP port' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-file -d 'Return once this file appears' -r -F
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-cmd -d 'Return once this shell command succeeds' -r -f -a "(__fish_complete_command)"
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-timeout -d 'How long readiness may take; then 124 is returned and the job left alive' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
@@ -150,6 +157,7 @@ complete -c outlive -n "__fish_outlive_using_subcommand stop" -l all -d 'Every j
 complete -c outlive -n "__fish_outlive_using_subcommand stop" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand stop" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l orphans -d 'What to do with jobs whose supervisor is gone' -r -f -a "stop\t''
+adopt\t'Give it a new supervisor'
 keep\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -s l -l label -d 'Only jobs with this label' -r
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"
@@ -158,7 +166,7 @@ always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l dry-run -d 'Say what would be done, and do nothing'
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l json -d 'Print JSON'
-complete -c outlive -n "__fish_outlive_using_subcommand reap" -s h -l help -d 'Print help'
+complete -c outlive -n "__fish_outlive_using_subcommand reap" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -s t -l grace -d 'How long to wait before killing what is alive [default: the job\'s own, else 10 s]' -r
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -l owner -d 'A new owner for the next run' -r
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"

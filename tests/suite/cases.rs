@@ -123,7 +123,9 @@ fn case_07_a_bad_job_is_reported_and_the_good_one_is_done() {
     }
     let mut fifo = env.fifo("life");
     let id = env.sleeper(&[], &mut fifo);
-    env.outlive(["wait", "-t", "0", &id, "nosuch"]).refused(125, "no job 'nosuch'");
+    // The first status that is not 0, in the order given.
+    env.outlive(["wait", "-t", "0", "nosuch", &id]).refused(125, "no job 'nosuch'");
+    env.outlive(["wait", "-t", "0", &id, "nosuch"]).refused(124, "no job 'nosuch'");
     env.outlive(["pause", "nosuch", &id]).refused(1, "no job 'nosuch'");
     assert_eq!(env.state_of(&id), "paused");
     env.outlive(["resume", "nosuch", &id]).refused(1, "no job 'nosuch'");
