@@ -447,7 +447,7 @@ _outlive() {
             return 0
             ;;
         outlive__subcmd__ls)
-            opts="-a -q -l -h --all --quiet --label --state --owner --state-dir --json --color --help"
+            opts="-a -q -w -l -h --all --quiet --watch --label --state --owner --state-dir --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -95,6 +95,7 @@ always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand ls" -s a -l all -d 'Ended jobs too'
 complete -c outlive -n "__fish_outlive_using_subcommand ls" -s q -l quiet -d 'Ids only'
+complete -c outlive -n "__fish_outlive_using_subcommand ls" -s w -l watch -d 'A live table on a terminal, until interrupted'
 complete -c outlive -n "__fish_outlive_using_subcommand ls" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand ls" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand ps" -s l -l label -d 'Only jobs with this label' -r
@@ -115,6 +116,7 @@ always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand ps" -s a -l all -d 'Ended jobs too'
 complete -c outlive -n "__fish_outlive_using_subcommand ps" -s q -l quiet -d 'Ids only'
+complete -c outlive -n "__fish_outlive_using_subcommand ps" -s w -l watch -d 'A live table on a terminal, until interrupted'
 complete -c outlive -n "__fish_outlive_using_subcommand ps" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand ps" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand list" -s l -l label -d 'Only jobs with this label' -r
@@ -135,6 +137,7 @@ always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand list" -s a -l all -d 'Ended jobs too'
 complete -c outlive -n "__fish_outlive_using_subcommand list" -s q -l quiet -d 'Ids only'
+complete -c outlive -n "__fish_outlive_using_subcommand list" -s w -l watch -d 'A live table on a terminal, until interrupted'
 complete -c outlive -n "__fish_outlive_using_subcommand list" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand list" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand wait" -s t -l timeout -d 'Wait at most this long; 0 asks and returns' -r

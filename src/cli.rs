@@ -174,6 +174,9 @@ pub struct Ls {
     /// Ids only
     #[arg(short, long)]
     pub quiet: bool,
+    /// A live table on a terminal, until interrupted
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub watch: bool,
     /// Only jobs with this label
     #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
     pub labels: Vec<(String, String)>,

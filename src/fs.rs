@@ -219,6 +219,13 @@ pub fn reserve(file: &File, length: i64) -> io::Result<()> {
     }
 }
 
+/// Whether a part in the middle of this file can be given back to the file system while it is being written.
+/// Asked about a place far beyond its end, where nothing is lost.
+pub fn can_punch(file: &File) -> bool {
+    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, flags, 1 << 40, 4096).is_ok()
+}
+
 /// Replaces `path` as a whole: after a crash it has either the old content or the new one.
 #[allow(clippy::disallowed_methods, reason = "this is where renames are made durable")]
 pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {

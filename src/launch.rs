@@ -125,6 +125,12 @@ fn launch(
     let control = make_control(&run_dir)?;
     let output = plan.output.clone().unwrap_or_else(|| job.output());
     let files = Files::open(plan, &output)?;
+    if plan.extras.max_output.is_some() && !fs::can_punch(&files.output) {
+        eprintln!(
+            "outlive: {} cannot be kept small while it is written (no holes can be punched there): --max-output has no effect",
+            output.display()
+        );
+    }
     let offset = files.output.metadata().map_or(0, |meta| meta.len());
 
     let numbers = Numbers {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::assess::{Assessed, Observer, alive};
 use crate::bytes::Bytes;
-use crate::job::{End, ProcessId};
+use crate::job::{End, Launch, ProcessId};
 use crate::state::{State, Verdict};
 use crate::sys::clock;
 use crate::units::signal_name;
@@ -155,7 +155,11 @@ impl JobView {
 /// The output is complete once the run has ended and every writer is gone.
 fn output(job: &Assessed) -> OutputView {
     let path = job.launch.output.clone();
-    let bytes = std::fs::metadata(path.as_path()).ok().map(|meta| meta.len());
+    let meta = std::fs::metadata(path.as_path()).ok();
+    let bytes = meta.as_ref().map(std::fs::Metadata::len);
+    if meta.is_some_and(|meta| capped(&job.launch, &meta)) {
+        return OutputView { path, bytes, status: "truncated" };
+    }
     let status = match (bytes, job.state(), &job.outcome) {
         (None, ..) => "unavailable",
         (Some(_), State::Exited | State::Stopped | State::Failed, _) => "complete",
@@ -168,6 +172,14 @@ fn output(job: &Assessed) -> OutputView {
         _ => "partial",
     };
     OutputView { path, bytes, status }
+}
+
+/// Whether the cap on the output has freed a part of the file.
+fn capped(launch: &Launch, meta: &std::fs::Metadata) -> bool {
+    let Some(cap) = launch.options.max_output else { return false };
+    let written = meta.len().saturating_sub(launch.output_offset);
+    let on_disk = std::os::unix::fs::MetadataExt::blocks(meta) * 512;
+    written > cap.saturating_add(crate::supervisor::HEAD) && on_disk < meta.len() / 4096 * 4096
 }
 
 /// The command as one line a person can read; words that a shell would split or change are quoted.

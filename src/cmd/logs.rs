@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::unistd::{Whence, lseek};
 
 use super::App;
 use crate::assess::{Assessed, Observer};
@@ -20,6 +21,7 @@ use crate::lookup;
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::pidfd::poll_timeout;
+use crate::units::show_size;
 
 const BLOCK: usize = 64 * 1024;
 
@@ -53,7 +55,7 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
             bail!("the output of job {id} has {length} bytes; there is no offset {offset}")
         }
         (Some(offset), _) => offset,
-        (None, Some(lines)) => tail(&file, first, length, lines)?,
+        (None, Some(lines)) => tail(&file, newest_part(&file, first, length), length, lines)?,
         (None, None) => first,
     };
     let mut out = io::stdout().lock();
@@ -150,9 +152,20 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
 
 fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> io::Result<u64> {
     let mut at = start;
+    let mut data_until = start;
     let mut block = vec![0_u8; BLOCK];
     while at < limit {
-        let want = usize::try_from((limit - at).min(BLOCK as u64)).unwrap_or(BLOCK);
+        if at >= data_until {
+            let data = next_data(file, at).min(limit);
+            if data > at {
+                out.flush()?;
+                eprintln!("outlive: {} of output were dropped here (--max-output)", show_size(data - at));
+                at = data;
+            }
+            data_until = next_hole(file, at);
+        }
+        let want =
+            usize::try_from((limit.min(data_until.max(at + 1)) - at).min(BLOCK as u64)).unwrap_or(BLOCK);
         let read = match file.read_at(&mut block[..want], at) {
             Ok(0) => break,
             Ok(read) => read,
@@ -164,6 +177,34 @@ fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> i
     }
     out.flush()?;
     Ok(at)
+}
+
+/// Where the next bytes are that are really there, see SEEK_DATA in lseek(2); here, where that cannot be told.
+fn next_data(file: &File, at: u64) -> u64 {
+    seek(file, at, Whence::SeekData).unwrap_or(at)
+}
+
+/// Where the next hole begins, at the latest the end of the file; never, where that cannot be told.
+fn next_hole(file: &File, at: u64) -> u64 {
+    seek(file, at, Whence::SeekHole).unwrap_or(u64::MAX)
+}
+
+fn seek(file: &File, at: u64, whence: Whence) -> Option<u64> {
+    let offset = lseek(file, i64::try_from(at).ok()?, whence).ok()?;
+    u64::try_from(offset).ok()
+}
+
+/// Where the part behind the last hole begins: looking for lines further back would read what was dropped.
+fn newest_part(file: &File, first: u64, end: u64) -> u64 {
+    let mut part = first;
+    loop {
+        let hole = next_hole(file, part);
+        let data = if hole < end { next_data(file, hole) } else { hole };
+        if hole >= end || data <= hole || data >= end {
+            return part;
+        }
+        part = data;
+    }
 }
 
 /// The end of a job as something that can be polled: a thread waits for it and raises an eventfd.

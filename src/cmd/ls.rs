@@ -1,8 +1,9 @@
 //! `ls`: list jobs, each judged afresh.
 
+use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::App;
 use crate::assess::Assessed;
@@ -16,7 +17,24 @@ use crate::table::{self, Style};
 use crate::units::show_duration;
 use crate::view::{JobView, command_line, state_words};
 
+/// How often a live table is drawn again.
+const REDRAW: Duration = Duration::from_secs(1);
+
 pub fn ls(app: &App, args: &Ls) -> Result<Exit> {
+    if !args.watch {
+        return once(app, args);
+    }
+    if app.json || !std::io::stdout().is_terminal() {
+        bail!("--watch draws on a terminal (for a program: outlive events --follow)");
+    }
+    loop {
+        super::print(b"\x1b[H\x1b[2J")?;
+        once(app, args)?;
+        std::thread::sleep(REDRAW);
+    }
+}
+
+fn once(app: &App, args: &Ls) -> Result<Exit> {
     let ended_too = args.all || !args.state.is_empty() || !args.jobs.is_empty();
     let mut exit = Exit::Done;
     let all = app.assess_all(true)?;

@@ -125,9 +125,21 @@ impl App {
     }
 }
 
+/// What was asked for is refused, for a reason that lies with what was asked.
+#[derive(Debug)]
+pub struct Refused(pub String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// The status that an error ends a command with.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    if error.is::<NoSuchJob>() { Exit::NotDone } else { Exit::Failed }
+    if error.is::<NoSuchJob>() || error.is::<Refused>() { Exit::NotDone } else { Exit::Failed }
 }
 
 /// Prints one JSON value and a newline.
@@ -149,4 +161,30 @@ pub fn print(text: &[u8]) -> Result<()> {
 /// Whether a job carries all of these labels.
 pub fn labelled(launch: &crate::job::Launch, labels: &[(String, String)]) -> bool {
     labels.iter().all(|(key, value)| launch.labels.get(key) == Some(value))
+}
+
+/// A line on a terminal that says how far long work has come; nothing when stderr is piped.
+#[derive(Debug)]
+pub struct Progress {
+    what: &'static str,
+    total: usize,
+    shown: bool,
+}
+
+impl Progress {
+    pub fn new(what: &'static str, total: usize) -> Self {
+        Self { what, total, shown: total > 1 && std::io::IsTerminal::is_terminal(&std::io::stderr()) }
+    }
+
+    pub fn show(&self, done: usize) {
+        if self.shown {
+            eprint!("\r\x1b[K{} {} of {}", self.what, done + 1, self.total);
+        }
+    }
+
+    pub fn clear(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
 }

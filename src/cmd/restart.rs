@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 
 use anyhow::{Context, Result, bail};
 
-use super::App;
 use super::run::{find_owner, unmark};
+use super::{App, Refused};
 use crate::cli::Restart;
 use crate::exit::Exit;
 use crate::job::{Cause, Launch, Stdin};
@@ -41,8 +41,9 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         if launch.run > seen.run {
             return tell(app, launch);
         }
-        let plan = plan(app, args, &launch)?;
-        check(&plan).with_context(|| format!("job {id} is not restarted, and was not stopped"))?;
+        let refused = || Refused(format!("job {id} is not restarted, and was not stopped"));
+        let plan = plan(app, args, &launch).with_context(refused)?;
+        check(&plan).with_context(refused)?;
         let job = app.observer.settle_locked(launch.clone())?;
         if job.state().is_final() {
             return start(app, &plan, &launch);
@@ -52,7 +53,7 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         let stopped = steer::ask(&app.observer, launch, stop)?.wait(&app.observer)?;
         if !stopped.complete() {
             super::stop::report(&stopped);
-            bail!("job {id} could not be stopped; it was not started again");
+            return Err(Refused(format!("job {id} could not be stopped; it was not started again")).into());
         }
     }
 }
@@ -99,7 +100,7 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
             .collect();
         if !missing.is_empty() {
             bail!(
-                "job {id} needs {} from you: not recorded, and not in this environment; it is not restarted",
+                "its secrets {} are not recorded, and not in this environment (set them)",
                 missing.join(", ")
             );
         }

@@ -1,52 +1,143 @@
 //! `show`: everything known about one job, and how it is known.
 
 use anyhow::Result;
+use serde::Serialize;
 
 use super::App;
+use crate::assess::Assessed;
 use crate::cli::Show;
 use crate::exit::Exit;
+use crate::job::Outcome;
 use crate::lookup;
+use crate::members::{self, RunMark};
+use crate::store::{self, Sidecar};
+use crate::sys::clock::ticks_per_second;
+use crate::sys::proc::{self, Stat};
 use crate::units::{show_duration, show_size};
 use crate::view::{JobView, command_line, state_words};
 
+/// How many lines of output are shown.
+const LAST_LINES: usize = 5;
+const PAGE: u64 = 4096;
+
+/// The job object, and what only `show` tells.
+#[derive(Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    job: JobView,
+    known_by: &'static str,
+    runs: Vec<RunView>,
+    processes: Vec<ProcessRow>,
+}
+
+#[derive(Serialize)]
+struct RunView {
+    run: u32,
+    started_at: String,
+    #[serde(flatten)]
+    outcome: Option<Outcome>,
+}
+
+#[derive(Serialize)]
+struct ProcessRow {
+    pid: i32,
+    ppid: i32,
+    pgid: i32,
+    sid: i32,
+    /// One letter, see proc_pid_stat(5).
+    kernel_state: String,
+    cpu_ms: u64,
+    rss_bytes: u64,
+    command: String,
+}
+
 pub fn show(app: &App, args: &Show) -> Result<Exit> {
     let job = app.observer.settle(lookup::find(app.dir(), &args.job)?)?;
-    let view = JobView::new(&job, &app.observer);
+    let whole = Whole {
+        job: JobView::new(&job, &app.observer),
+        known_by: job.judgement.why,
+        runs: runs(app, &job)?,
+        processes: processes(app, &job).iter().map(row).collect(),
+    };
     if app.json {
-        super::print_json(&view)?;
+        super::print_json(&whole)?;
         return Ok(Exit::Done);
     }
+    let mut text: String = facts(&whole).iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect();
+    if let Ok(lines) = super::logs::last_lines(&job.launch, LAST_LINES)
+        && !lines.is_empty()
+    {
+        text.push_str("last lines:\n");
+        text.push_str(&String::from_utf8_lossy(&lines));
+    }
+    super::print(text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+fn runs(app: &App, job: &Assessed) -> Result<Vec<RunView>> {
+    let dir = app.dir().job(job.id());
+    let mut runs = Vec::new();
+    for run in dir.runs() {
+        let Some(launch) = store::read_launch(&dir.run(run))? else { continue };
+        let sidecar = std::fs::File::open(dir.run(run).exit())
+            .and_then(|file| Sidecar::read(&file))
+            .unwrap_or_default();
+        runs.push(RunView {
+            run,
+            started_at: launch.at,
+            outcome: sidecar.outcome.filter(|_| sidecar.committed),
+        });
+    }
+    Ok(runs)
+}
+
+fn processes(app: &App, job: &Assessed) -> Vec<Stat> {
+    if !job.judgement.supervised || job.launch.adopted {
+        return if job.state().is_final() { Vec::new() } else { living(app, job) };
+    }
+    members::supervised(job.launch.supervisor.pid, &RunMark::new(job.id(), job.launch.run, app.dir().path()))
+}
+
+fn living(app: &App, job: &Assessed) -> Vec<Stat> {
+    if job.judgement.may_signal() { app.observer.provable(&job.launch, true).proven } else { Vec::new() }
+}
+
+fn row(stat: &Stat) -> ProcessRow {
+    let argv: Vec<_> =
+        proc::cmdline(stat.pid).unwrap_or_default().into_iter().map(crate::bytes::Bytes).collect();
+    let name = || format!("[{}]", String::from_utf8_lossy(&stat.comm));
+    ProcessRow {
+        pid: stat.pid,
+        ppid: stat.ppid,
+        pgid: stat.pgid,
+        sid: stat.sid,
+        kernel_state: char::from(stat.state).to_string(),
+        cpu_ms: stat.cpu_ticks * 1000 / ticks_per_second(),
+        rss_bytes: stat.rss_pages * PAGE,
+        command: if argv.is_empty() { name() } else { command_line(&argv) },
+    }
+}
+
+/// What a person is told, line by line.
+fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
+    let view = &whole.job;
+    let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let supervisor = if view.supervisor.alive == Some(true) { "" } else { " (gone)" };
     let mut lines = vec![
-        (
-            "job",
-            format!("{}{}", view.id, view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()),
-        ),
-        ("state", state_words(&view)),
-        ("known by", job.judgement.why.to_owned()),
+        ("job", format!("{}{name}", view.id)),
+        ("state", state_words(view)),
+        ("known by", whole.known_by.to_owned()),
         ("identity", view.identity.to_owned()),
         ("run", view.run.to_string()),
         ("command", command_line(&view.argv)),
         ("directory", view.cwd.display()),
         ("process", format!("pid {} pgid {} sid {}", view.pid, view.pgid, view.sid)),
-        (
-            "supervisor",
-            format!(
-                "pid {}{}",
-                view.supervisor.pid,
-                if view.supervisor.alive == Some(true) { "" } else { " (gone)" }
-            ),
-        ),
+        ("supervisor", format!("pid {}{supervisor}", view.supervisor.pid)),
         ("started", view.started_at.clone()),
     ];
-    if let Some(at) = &view.ended_at {
-        lines.push(("ended", at.clone()));
-    }
-    if let Some(ms) = view.duration_ms {
-        lines.push(("lasted", show_duration(ms)));
-    }
-    if let Some(reason) = &view.reason {
-        lines.push(("reason", reason.clone()));
-    }
+    lines.extend(view.ended_at.clone().map(|at| ("ended", at)));
+    lines.extend(view.duration_ms.map(|ms| ("lasted", show_duration(ms))));
+    lines.extend(view.reason.clone().map(|reason| ("reason", reason)));
     if let Some(owner) = &view.owner {
         let alive = match owner.alive {
             Some(true) => "alive",
@@ -55,12 +146,35 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
         };
         lines.push(("owner", format!("pid {} ({alive})", owner.pid)));
     }
-    for (key, value) in &view.labels {
-        lines.push(("label", format!("{key}={value}")));
-    }
+    lines.extend(view.labels.iter().map(|(key, value)| ("label", format!("{key}={value}"))));
     let size = view.output.bytes.map_or_else(|| "gone".to_owned(), show_size);
     lines.push(("output", format!("{} ({size}, {})", view.output.path.display(), view.output.status)));
-    let text: String = lines.iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect();
-    super::print(text.as_bytes())?;
-    Ok(Exit::Done)
+    let earlier = whole.runs.iter().filter(|run| run.run != view.run);
+    lines.extend(
+        earlier
+            .map(|run| ("earlier run", format!("{} started {}{}", run.run, run.started_at, end_words(run)))),
+    );
+    let process = |row: &ProcessRow| {
+        let ProcessRow { pid, kernel_state, cpu_ms, rss_bytes, command, .. } = row;
+        (
+            "alive",
+            format!(
+                "{pid} {kernel_state} cpu {} memory {} {command}",
+                show_duration(*cpu_ms),
+                show_size(*rss_bytes)
+            ),
+        )
+    };
+    lines.extend(whole.processes.iter().map(process));
+    lines
+}
+
+fn end_words(run: &RunView) -> String {
+    let Some(outcome) = &run.outcome else { return String::new() };
+    let how = match (outcome.exit_code, outcome.signal) {
+        (Some(code), _) => format!(" {code}"),
+        (None, Some(signal)) => format!(" {}", crate::units::signal_name(signal)),
+        (None, None) => String::new(),
+    };
+    format!(", {}{how}", crate::state::State::from(outcome.state).word())
 }

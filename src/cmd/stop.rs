@@ -5,7 +5,7 @@ use std::thread;
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 
-use super::App;
+use super::{App, Progress};
 use crate::assess::Observer;
 use crate::cli;
 use crate::exit::Exit;
@@ -42,7 +42,9 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
         }
     }
     let mut views = Vec::new();
-    for stop in asked {
+    let progress = Progress::new("stopping", asked.len());
+    for (done, stop) in asked.into_iter().enumerate() {
+        progress.show(done);
         match stop.wait(&app.observer) {
             Ok(stopped) => {
                 exit = exit.first(report(&stopped));
@@ -54,6 +56,7 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
             }
         }
     }
+    progress.clear();
     if app.json {
         super::print_json(&views)?;
     }
