@@ -31,8 +31,8 @@ pub enum Record {
         run: u32,
         outcome: Outcome,
     },
-    /// Something that happened to a run: `stop-requested`, `paused`, `resumed`, `restarted`, `on-exit`, `emptied`
-    /// (what lingered is gone), `pruned`.
+    /// Something that happened to a run: `stop-requested`, `paused`, `resumed`, `restarted`, `emptied` (what lingered
+    /// is gone), `on-exit` (its command has ended), `pruned`.
     Note {
         kind: &'static str,
         id: String,
@@ -480,9 +480,28 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
 
 /// The pure part of compaction.
 fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
-    // A job is folded where its end stands, and only if all its lines may go.
+    // A job is folded where the newest of its lines stands, and only if all of them may go. Lines of a kind that
+    // is not known here stay where they are and do not count.
+    let known = |head: &Head| {
+        matches!(
+            &*head.kind,
+            "launched"
+                | "exited"
+                | "interrupted"
+                | "folded"
+                | "pruned"
+                | "stop-requested"
+                | "paused"
+                | "resumed"
+                | "restarted"
+                | "adopted"
+                | "emptied"
+                | "on-exit"
+        )
+    };
     let mut newest: HashMap<Cow<str>, u64> = HashMap::new();
-    for head in lines(old).0.filter_map(|line| serde_json::from_slice::<Head>(line).ok()) {
+    let heads = lines(old).0.filter_map(|line| serde_json::from_slice::<Head>(line).ok());
+    for head in heads.filter(known) {
         let seq = newest.entry(head.id).or_default();
         *seq = (*seq).max(head.seq);
     }
@@ -496,22 +515,6 @@ fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
     let mut dropped = 0;
     for line in lines(old).0 {
         let head = serde_json::from_slice::<Head>(line).ok();
-        let known = |head: &Head| {
-            matches!(
-                &*head.kind,
-                "launched"
-                    | "exited"
-                    | "interrupted"
-                    | "folded"
-                    | "pruned"
-                    | "stop-requested"
-                    | "paused"
-                    | "resumed"
-                    | "restarted"
-                    | "adopted"
-                    | "emptied"
-            )
-        };
         match head {
             Some(head) if head.kind == "compacted" => dropped = dropped.max(head.seq),
             Some(head) if known(&head) && foldable(&head.id) => {

@@ -128,3 +128,18 @@ fn an_interrupted_end_has_its_own_kind() {
     let head: Head = serde_json::from_slice(&line).unwrap();
     assert_eq!((&*head.kind, head.seq), ("interrupted", 3));
 }
+
+#[test]
+fn a_line_that_comes_after_the_end_does_not_keep_a_job_from_being_folded() {
+    for kind in ["on-exit", "from-the-future"] {
+        let mut raw = text(&[(1, launched("a1", 1)), (2, ended("a1", 1))]);
+        raw.extend(
+            format!("{{\"v\":1,\"seq\":3,\"id\":\"a1\",\"run\":1,\"kind\":\"{kind}\"}}\n").into_bytes(),
+        );
+        let folded = fold(&raw, &parse(&raw), u64::MAX).unwrap();
+        let after = parse(&folded);
+        assert_eq!(after.job("a1").map(|entry| &entry.outcome), Some(&Some(outcome())), "{kind}");
+        assert_eq!(after.last_seq, 3, "{kind}");
+        assert_eq!(fold(&folded, &after, u64::MAX).unwrap(), folded, "{kind}");
+    }
+}

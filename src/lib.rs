@@ -111,6 +111,37 @@ fn usage(wrong: bool, words: impl Iterator<Item = OsString>) -> Exit {
     if !wrong {
         return Exit::Done;
     }
-    let own_status = words.take_while(|word| word != "--").any(|word| word == "run" || word == "wait");
-    if own_status { Exit::Failed } else { Exit::Usage }
+    let name = command_word(words);
+    if name.is_some_and(|name| name == "run" || name == "wait") { Exit::Failed } else { Exit::Usage }
+}
+
+/// The word that names the command: the first that is neither an option nor an option's value.
+fn command_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
+    while let Some(word) = words.next() {
+        if word == "--state-dir" || word == "--color" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return Some(word);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_usage_is_2_but_where_2_may_be_the_jobs() {
+        let of = |line: &str| usage(true, line.split_ascii_whitespace().map(OsString::from)).code();
+        for line in
+            ["run", "run --bad x", "--json wait --bad", "--state-dir stop run --", "--color=never run"]
+        {
+            assert_eq!(of(line), 125, "{line}");
+        }
+        for line in ["", "--bad", "stop --bad wait", "logs run --bad", "--state-dir run ls --bad"] {
+            assert_eq!(of(line), 2, "{line}");
+        }
+        assert_eq!(usage(false, std::iter::empty()), Exit::Done);
+    }
 }

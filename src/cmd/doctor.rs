@@ -76,7 +76,10 @@ fn checks(app: &App) -> Vec<Check> {
         Ok(book) => all.push(Check {
             what: "the ledger can be read",
             pass: book.damage.is_empty(),
-            cost: format!("{}; jobs are found by their files", book.damage.join(", ")),
+            cost: match book.damage.join(", ") {
+                damage if damage.is_empty() => "jobs are found by their files".to_owned(),
+                damage => format!("{damage}; jobs are found by their files"),
+            },
         }),
         Err(error) => {
             all.push(Check { what: "the ledger can be read", pass: false, cost: format!("{error:#}") })

@@ -34,7 +34,10 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         }
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
-        super::print(&text)?;
+        if !super::print_all(&text)? {
+            // Nobody has read it: a reader's position stays where it is.
+            return Ok(Exit::Done);
+        }
         if newest > seen {
             seen = newest;
             if let Some(name) = &args.reader {
@@ -44,8 +47,20 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         match &watch {
             None => return Ok(Exit::Done),
             Some(watch) => {
-                poll(&mut [PollFd::new(watch.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
-                let _ = watch.read_events();
+                let stdout = std::io::stdout();
+                // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
+                let mut fds = [
+                    PollFd::new(watch.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(stdout.as_fd(), PollFlags::empty()),
+                ];
+                poll(&mut fds, PollTimeout::NONE)?;
+                let [changed, out] = &fds;
+                if out.revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) {
+                    return Ok(Exit::Done);
+                }
+                if changed.any().unwrap_or(false) {
+                    let _ = watch.read_events();
+                }
             }
         }
     }

@@ -151,10 +151,16 @@ pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
 
 /// Writes to stdout. A reader that has gone away is no error: there is nobody left to tell.
 pub fn print(text: &[u8]) -> Result<()> {
+    print_all(text).map(drop)
+}
+
+/// The same for whoever goes on printing: false if the reader has gone away.
+pub fn print_all(text: &[u8]) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to stdout"),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error).context("cannot write to stdout"),
     }
 }
 

@@ -31,6 +31,8 @@ impl Supervisor {
         let text = |value: Option<i32>| value.map(|number| number.to_string()).unwrap_or_default();
         command
             .env(env::STATE_DIR, self.dir.path())
+            // Marked for no job, so that neither it nor what it starts is taken for a member of this one.
+            .env(env::JOB_ID, "")
             .env("OUTLIVE_ID", &self.id)
             .env("OUTLIVE_NAME", &self.name)
             .env(env::RUN, self.numbers.run.to_string())

@@ -62,7 +62,9 @@ fn listed(page: &str) -> BTreeMap<String, Options> {
         if let Some(at) = &at {
             let options: &mut Options = all.entry(at.clone()).or_default();
             if line.starts_with(".It Fl") {
-                options.extend(mentioned(line));
+                for option in mentioned(line) {
+                    assert!(options.insert(option.clone()), "{at}: {option} is listed twice");
+                }
             }
         }
     }

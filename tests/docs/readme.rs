@@ -28,6 +28,7 @@ fn the_examples_run() {
     let scratch = Scratch::new("readme");
     let blocks = blocks(&crate::read("README.md"), "sh");
     assert!(blocks.len() > 5);
+    let mut printed = String::new();
     for block in blocks {
         let output = scratch.command("sh").args(["-e", "-c", &block]).output().unwrap();
         assert!(
@@ -37,6 +38,11 @@ fn the_examples_run() {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
+        printed.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    // What the comments promise.
+    for line in ["it ended with 3", "hello", "part one", "the tests pass", "ended with status 0", "step 2"] {
+        assert!(printed.lines().any(|printed| printed == line), "'{line}' was not printed:\n{printed}");
     }
 }
 
