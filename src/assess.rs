@@ -131,6 +131,22 @@ impl Observer {
         self.look(again.launch, exit)
     }
 
+    /// Records an end that the ledger does not know. None if it does by now, or if another run has begun.
+    pub fn tell_ledger(&self, job: Assessed) -> Result<Option<Assessed>> {
+        let _op = self.op(job.id())?;
+        let book = ledger::read(&self.dir)?;
+        let known = book.job(job.id());
+        if known.is_some_and(|entry| entry.outcome.is_some() || entry.launch.run != job.launch.run) {
+            return Ok(None);
+        }
+        if let Some(outcome) = job.outcome.clone() {
+            let record = Record::Ended { id: job.launch.id.clone(), run: job.launch.run, outcome };
+            ledger::append(&self.dir, &[record], Patience::Command, self.sync)?;
+            return Ok(Some(job));
+        }
+        self.settle_locked(job.launch).map(Some)
+    }
+
     /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
     pub fn commit(&self, launch: &Launch, file: &File, outcome: &Outcome) -> Result<()> {
         store::commit_exit(file, outcome, self.sync)

@@ -29,10 +29,17 @@ pub struct Flock(pub File);
 
 impl Flock {
     /// Takes the lock on `path`, which is created if missing. `what` names it in messages.
+    ///
+    /// A file that was deleted while we waited for it locks nobody out: the one that is there now is taken.
     pub fn take(path: &Path, what: &str) -> Result<Self> {
-        let file = open_private(path)
-            .with_context(|| format!("cannot open the lock of {what} ({})", path.display()))?;
-        Self::lock(file, what)
+        loop {
+            let file = open_private(path)
+                .with_context(|| format!("cannot open the lock of {what} ({})", path.display()))?;
+            let lock = Self::lock(file, what)?;
+            if lock.0.metadata().is_ok_and(|meta| meta.nlink() > 0) {
+                return Ok(lock);
+            }
+        }
     }
 
     /// Takes the lock if nobody holds it.

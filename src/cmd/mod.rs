@@ -93,8 +93,11 @@ impl App {
                         jobs.push(self.observer.ended(entry.launch, outcome));
                     }
                 }
-                _ => {
+                known => {
                     let job = self.observer.settle(entry.launch)?;
+                    if known.is_none() {
+                        self.tell_ledger(&job)?;
+                    }
                     if ended_too || !job.state().is_final() {
                         jobs.push(job);
                     }
@@ -102,6 +105,16 @@ impl App {
             }
         }
         Ok(jobs)
+    }
+
+    /// A supervisor that was killed between sidecar and ledger has told only the first of the two.
+    fn tell_ledger(&self, job: &Assessed) -> Result<()> {
+        let Some(outcome) = job.outcome.as_ref().filter(|_| !job.judgement.supervised) else { return Ok(()) };
+        let same = self.observer.ended(job.launch.clone(), outcome.clone());
+        match self.observer.tell_ledger(same) {
+            Err(error) if crate::assess::cannot_write(&error) => Ok(()),
+            told => told.map(drop),
+        }
     }
 
     /// Does `act` for each job that `words` name. A bad one is reported and does not keep the others from it.

@@ -8,6 +8,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
+use crate::fs::Flock;
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
 use crate::sys::clock;
@@ -82,10 +83,11 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
     let note =
         Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
-    if let Some(name) = &launch.name
-        && crate::lookup::named(app.dir(), name)?.as_ref() == Some(id)
-    {
-        let _ = std::fs::remove_file(app.dir().name(name));
+    if let Some(name) = &launch.name {
+        let _lock = Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?;
+        if crate::lookup::named(app.dir(), name)?.as_ref() == Some(id) {
+            let _ = std::fs::remove_file(app.dir().name(name));
+        }
     }
     let path = app.dir().job(id).0;
     match std::fs::remove_dir_all(&path) {

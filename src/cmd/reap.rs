@@ -141,7 +141,7 @@ fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Resu
         Action::Adopt => ("adopted", adopt::adopt(observer, job)?, Exit::Done),
         Action::Settle if args.dry_run => ("settled", job, Exit::Done),
         Action::StopOrphan | Action::StopOwnerless if args.dry_run => ("stopped", job, Exit::Done),
-        Action::Settle => match settle(observer, job)? {
+        Action::Settle => match observer.tell_ledger(job)? {
             Some(job) => ("settled", job, Exit::Done),
             None => return Ok(None),
         },
@@ -155,23 +155,6 @@ fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Resu
     };
     let view = JobView { action: Some(word), reason: Some(why), ..JobView::new(&job, observer) };
     Ok(Some((view, exit)))
-}
-
-/// Records an end that the ledger does not know. None if it does by now.
-fn settle(observer: &Observer, job: Assessed) -> Result<Option<Assessed>> {
-    let _op = observer.op(job.id())?;
-    if ledger::read(&observer.dir)?
-        .job(job.id())
-        .is_some_and(|entry| entry.outcome.is_some() || entry.launch.run != job.launch.run)
-    {
-        return Ok(None);
-    }
-    if let Some(outcome) = job.outcome.clone() {
-        let record = Record::Ended { id: job.launch.id.clone(), run: job.launch.run, outcome };
-        ledger::append(&observer.dir, &[record], Patience::Command, observer.sync)?;
-        return Ok(Some(job));
-    }
-    observer.settle_locked(job.launch).map(Some)
 }
 
 /// Jobs that have their files but no record in the ledger are told to it again.
