@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::App;
 use crate::adopt;
-use crate::assess::{Assessed, Observer, alive};
+use crate::assess::alive;
 use crate::cli::{Orphans, Reap};
 use crate::exit::Exit;
 use crate::fs::RunLock;
