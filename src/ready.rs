@@ -3,6 +3,7 @@
 //! A port counts only if a process of the job listens on it: a server that finds its port taken is not ready
 //! because the other one answers. A file counts only if it was not there, or was another, before the launch.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,6 +19,7 @@ use crate::cmd::logs::Watched;
 use crate::job::Launch;
 use crate::members::{self, RunMark};
 use crate::sys::clock;
+use crate::sys::pidfd::PidFd;
 
 /// How often a condition is looked at that the kernel tells nobody of.
 const INTERVAL: Duration = Duration::from_millis(25);
@@ -81,14 +83,15 @@ pub fn wait(
     loop {
         // Asked first: what the job did before its end is then certainly seen.
         let over = watched.over();
-        look(observer, launch, &mut open, &mut log)?;
+        let late = || deadline.is_some_and(|deadline| clock::instant() >= deadline);
+        look(observer, launch, &mut open, &mut log, &|| late() || watched.over())?;
         if open.none() {
             return Ok(Readiness::Ready);
         }
         if over {
             return Ok(Readiness::Ended);
         }
-        if deadline.is_some_and(|deadline| clock::instant() >= deadline) {
+        if late() {
             return Ok(Readiness::TimedOut);
         }
         watched.wait(INTERVAL)?;
@@ -96,7 +99,13 @@ pub fn wait(
 }
 
 /// Strikes out what is met by now.
-fn look(observer: &Observer, launch: &Launch, open: &mut Conditions, log: &mut LogReader) -> Result<()> {
+fn look(
+    observer: &Observer,
+    launch: &Launch,
+    open: &mut Conditions,
+    log: &mut LogReader,
+    too_late: &dyn Fn() -> bool,
+) -> Result<()> {
     if let Some(regex) = &open.log
         && log.matches(regex).context("cannot read the output")?
     {
@@ -108,15 +117,29 @@ fn look(observer: &Observer, launch: &Launch, open: &mut Conditions, log: &mut L
     if open.port.is_some_and(|port| listens(observer, launch, port)) {
         open.port = None;
     }
-    if let Some(command) = &open.command {
-        let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(command).current_dir(launch.cwd.as_path());
-        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if shell.status().context("cannot run the readiness command")?.success() {
-            open.command = None;
-        }
+    if let Some(command) = &open.command
+        && succeeds(command, launch.cwd.as_path(), too_late).context("cannot run the readiness command")?
+    {
+        open.command = None;
     }
     Ok(())
+}
+
+/// Runs the command. One that hangs is killed when it is too late for it.
+fn succeeds(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Result<bool> {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).current_dir(dir);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = shell.spawn()?;
+    // Not waited for yet, so the number is still the child's.
+    let process = PidFd::open(i32::try_from(child.id()).map_err(io::Error::other)?)?;
+    while !process.wait(Some(INTERVAL))? {
+        if too_late() {
+            process.signal(nix::libc::SIGKILL)?;
+            break;
+        }
+    }
+    Ok(child.wait()?.success())
 }
 
 /// The lines a run has written so far, the last one as far as it goes.
@@ -191,6 +214,14 @@ fn listeners(table: &str, port: u16) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_readiness_command_that_hangs_is_not_waited_for() {
+        let of =
+            |command: &str, late: bool| succeeds(OsStr::new(command), Path::new("/"), &move || late).unwrap();
+        assert!(of("true", false) && !of("exit 3", false));
+        assert!(!of("exec sleep 600", true));
+    }
 
     #[test]
     fn only_listening_sockets_of_the_port_count() {

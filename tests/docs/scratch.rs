@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use outlive::fs::RunLock;
+
 pub(crate) struct Scratch {
     pub(crate) home: PathBuf,
 }
@@ -49,6 +51,14 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = self.command(OUTLIVE).args(["stop", "--all", "--grace", "0"]).output();
+        // A supervisor holds its lock until its --on-exit command has ended, which may write here.
+        let below =
+            |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        for exit in below(self.state_dir().join("jobs")).flat_map(below).map(|run| run.join("exit.json")) {
+            if let Ok(file) = std::fs::File::open(exit) {
+                let _ = RunLock::Supervised.wait(&file);
+            }
+        }
         let _ = std::fs::remove_dir_all(&self.home);
     }
 }
