@@ -63,6 +63,8 @@ pub enum Launched {
     Running(Launch),
     /// Recorded as failed; the errno of setting up or of the exec.
     NotExecuted {
+        /// None if it had not come to a launch record.
+        launch: Option<Launch>,
         exec: bool,
         errno: i32,
     },
@@ -179,7 +181,9 @@ fn launch(
 
     let pid = match receive(&line.fd)? {
         Some(Message { tag: Message::AT_GATE, value }) => value,
-        Some(Message { value: errno, .. }) => return Ok(Launched::NotExecuted { exec: false, errno }),
+        Some(Message { value: errno, .. }) => {
+            return Ok(Launched::NotExecuted { launch: None, exec: false, errno });
+        }
         None => bail!("the supervisor ended before the launch; nothing was executed"),
     };
     let leader = proc::stat(pid).context("the leader ended before the launch; nothing was executed")?;
@@ -224,7 +228,7 @@ fn launch(
     Ok(match receive(&line.fd)? {
         Some(Message { tag: Message::LAUNCHED, .. }) => Launched::Running(launch),
         Some(Message { tag, value: errno }) => {
-            Launched::NotExecuted { exec: tag == Message::EXEC_FAILED, errno }
+            Launched::NotExecuted { launch: Some(launch), exec: tag == Message::EXEC_FAILED, errno }
         }
         None => Launched::Unconfirmed(launch),
     })

@@ -19,6 +19,11 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
     if let Some(name) = &args.reader {
         check_name(name).map_err(anyhow::Error::msg)?;
     }
+    // Two readers of one name would both tell the same, each once.
+    let _alone = match &args.reader {
+        Some(name) => Some(reader_lock(app.dir(), name)?),
+        None => None,
+    };
     let mut seen = match &args.reader {
         Some(name) => read_position(app.dir(), name)?,
         None => args.since.unwrap_or(0),
@@ -89,6 +94,12 @@ fn select(raw: &[u8], seen: u64, ends: bool) -> (Vec<u8>, u64) {
     (text, newest)
 }
 
+/// Its name is no reader's: those do not begin with a dot.
+fn reader_lock(dir: &StateDir, name: &str) -> Result<fs::Flock> {
+    let _ = crate::paths::make_private(&dir.readers());
+    fs::Flock::take(&dir.readers().join(format!(".{name}")), &format!("the reader '{name}'"))
+}
+
 fn read_position(dir: &StateDir, name: &str) -> Result<u64> {
     let path = dir.readers().join(name);
     match std::fs::read_to_string(&path) {
@@ -102,7 +113,6 @@ fn read_position(dir: &StateDir, name: &str) -> Result<u64> {
 }
 
 fn write_position(dir: &StateDir, name: &str, seq: u64, sync: bool) -> Result<()> {
-    let _ = crate::paths::make_private(&dir.readers());
     let path = dir.readers().join(name);
     fs::replace(&path, format!("{seq}\n").as_bytes(), sync)
         .with_context(|| format!("cannot write {}", path.display()))

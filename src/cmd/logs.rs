@@ -144,7 +144,7 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
             Err(error) => return Err(error).context("cannot copy the output"),
         }
         match &watched {
-            Some(watched) if !over => watched.sleep(file, at)?,
+            Some(watched) if !over && watched.sleep(file, at)? => {}
             _ => return Ok(at),
         }
     }
@@ -243,29 +243,35 @@ impl Watched {
     }
 
     /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
-    /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down.
-    fn sleep(&self, file: &File, at: u64) -> Result<()> {
+    /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down. False
+    /// if nobody reads our stdout any longer.
+    fn sleep(&self, file: &File, at: u64) -> Result<bool> {
         let end = || PollFd::new(self.over.as_fd(), PollFlags::POLLIN);
         if self.inotify.get().is_none() {
             self.wait(Duration::from_millis(30))?;
             if self.over() {
-                return Ok(());
+                return Ok(true);
             }
             let inotify =
                 Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).context("no inotify")?;
             let _ = self.inotify.set(inotify);
         }
-        let Some(inotify) = self.inotify.get() else { return Ok(()) };
+        let Some(inotify) = self.inotify.get() else { return Ok(true) };
         while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
         inotify
             .add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)
             .context("cannot watch the output")?;
         if file.metadata().is_ok_and(|meta| meta.len() > at) {
-            return Ok(());
+            return Ok(true);
         }
         let change = PollFd::new(inotify.as_fd(), PollFlags::POLLIN);
-        match poll(&mut [end(), change], PollTimeout::NONE) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
+        let stdout = io::stdout();
+        let reader = PollFd::new(stdout.as_fd(), PollFlags::empty());
+        let mut fds = [end(), change, reader];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) if fds[2].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) => Ok(false),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

@@ -132,6 +132,11 @@ fn absolute(path: &PathBuf) -> Result<PathBuf> {
 /// Reports a launch in which the command was not executed, or cannot be shown to have been.
 pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<Exit> {
     let program = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Launched::NotExecuted { launch: Some(launch), .. } = &launched
+        && app.json
+    {
+        super::print_json(&JobView::new(&app.observer.settle(launch.clone())?, &app.observer))?;
+    }
     match launched {
         Launched::NotExecuted { exec: true, errno, .. } => {
             let error = std::io::Error::from_raw_os_error(errno);

@@ -195,6 +195,8 @@ impl Supervisor {
             self.note("emptied", None);
         }
         if self.hook.is_some() {
+            // The job is over for everybody else: nobody waits for what `--on-exit` does.
+            RunLock::Both.release(&self.exit)?;
             return Ok(false);
         }
         reap(Child::Pid(self.leader))?;

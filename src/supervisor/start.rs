@@ -179,6 +179,9 @@ fn never_executed(supervisor: &Supervisor, reached: Reached) -> Option<Failure> 
             let reason = "the launcher ended before the launch was recorded".to_owned();
             failure(Cause::LaunchBrokenOff, reason, Message::KILLED_AT_GATE, 0)
         }
+        Reached::DirectoryFailed(errno) => {
+            failure(Cause::BadDirectory, told(errno), Message::SETUP_FAILED, errno)
+        }
         Reached::SetupFailed(errno) => {
             failure(Cause::LaunchFailed, told(errno), Message::SETUP_FAILED, errno)
         }

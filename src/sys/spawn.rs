@@ -233,8 +233,10 @@ pub struct Leader<'a> {
 /// How far the leader came before its exec, or its death, gave our memory back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// Setting up failed with this errno: session, descriptors or directory.
+    /// Setting up failed with this errno: session or descriptors.
     SetupFailed(i32),
+    /// The directory could not be entered.
+    DirectoryFailed(i32),
     /// Killed at the gate.
     Gate,
     /// The gate was closed: the launcher has gone.
@@ -246,6 +248,7 @@ pub enum Reached {
 }
 
 const SETUP: i32 = 0;
+const DIRECTORY: i32 = 5;
 const GATE: i32 = 1;
 const BROKEN: i32 = 2;
 const EXEC: i32 = 3;
@@ -279,6 +282,7 @@ pub fn start_leader(leader: Leader<'_>) -> io::Result<(i32, Reached)> {
     let errno = shared.errno.load(Ordering::SeqCst);
     let reached = match shared.stage.load(Ordering::SeqCst) {
         SETUP => Reached::SetupFailed(errno),
+        DIRECTORY => Reached::DirectoryFailed(errno),
         GATE => Reached::Gate,
         BROKEN => Reached::BrokenOff,
         EXEC => Reached::Exec,
@@ -314,6 +318,7 @@ unsafe fn set_up_and_exec(shared: &mut Shared) -> i32 {
             }
         }
         if libc::fchdir(leader.cwd) < 0 {
+            shared.stage.store(DIRECTORY, Ordering::SeqCst);
             return *libc::__errno_location();
         }
         libc::umask(leader.umask);
