@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::state::State;
 use crate::units;
 
 /// Run commands that outlive you, and know how they ended.
@@ -182,27 +183,13 @@ pub struct Ls {
     pub labels: Vec<(String, String)>,
     /// Only jobs in this state
     #[arg(long, value_name = "STATE")]
-    pub state: Vec<StateName>,
+    pub state: Vec<State>,
     /// Only jobs that run on behalf of this process
     #[arg(long, value_name = "PID")]
     pub owner: Option<i32>,
     /// Only these
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StateName {
-    Starting,
-    Running,
-    Paused,
-    Lingering,
-    Orphaned,
-    Exited,
-    Stopped,
-    Failed,
-    Interrupted,
-    Unknown,
 }
 
 #[derive(Debug, Args)]

@@ -7,9 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use nix::libc;
@@ -18,44 +17,17 @@ use nix::sys::stat::Mode;
 use crate::brief::{self, Numbers, Strings};
 use crate::bytes::Bytes;
 use crate::env;
+use crate::environment::{encode_env, write_env};
 use crate::fs;
-use crate::job::{Extras, Identity, Launch, OnOwnerExit, ProcessId, Stdin};
+use crate::job::{Identity, Launch, Stdin};
 use crate::ledger::{self, Patience, Record};
-use crate::paths::{JobDir, RunDir, StateDir, make_private};
+use crate::paths::{RunDir, StateDir, make_private};
+use crate::plan::{Plan, candidates};
 use crate::store;
 use crate::sys::pidfd::PidFd;
 use crate::sys::proc;
 use crate::sys::spawn::{Line, Message};
 use crate::sys::{self, clock};
-
-/// Everything that a run is launched from.
-#[derive(Debug)]
-pub struct Plan {
-    pub name: Option<String>,
-    pub argv: Vec<OsString>,
-    pub cwd: PathBuf,
-    /// The whole environment of the command, but for the mark.
-    pub env: Vec<(OsString, OsString)>,
-    pub umask: u32,
-    pub labels: std::collections::BTreeMap<String, String>,
-    pub stdin: Stdin,
-    /// None: the job's own output.log.
-    pub output: Option<PathBuf>,
-    pub stderr: Option<PathBuf>,
-    pub owner: Option<Owner>,
-    pub on_owner_exit: OnOwnerExit,
-    pub timeout_ms: Option<u64>,
-    pub stop_signal: i32,
-    pub grace_ms: u64,
-    pub extras: Extras,
-}
-
-/// A process on whose behalf a job runs, held so that it stays the one it is.
-#[derive(Debug)]
-pub struct Owner {
-    pub id: ProcessId,
-    pub process: PidFd,
-}
 
 /// How a launch went.
 #[derive(Debug)]
@@ -173,7 +145,7 @@ fn launch(
 
     // What can be done while the supervisor starts the leader.
     if run == 1 {
-        write_env(&job, plan)?;
+        write_env(&job, &plan.env, &plan.extras.secret_env)?;
     }
     let place = proc::place();
     let supervisor =
@@ -293,85 +265,5 @@ impl Files {
             output: append(output)?,
             stderr: plan.stderr.as_deref().map(append).transpose()?,
         })
-    }
-}
-
-/// Where the program may be, in the order of PATH; a word with a slash is a path already.
-pub fn candidates(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<Vec<PathBuf>> {
-    let program = argv.first().context("no command")?;
-    if program.is_empty() || program.as_bytes().contains(&b'/') {
-        return Ok(vec![PathBuf::from(program)]);
-    }
-    let path = env
-        .iter()
-        .rev()
-        .find(|(key, _)| key == "PATH")
-        .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| value);
-    let place = |dir: &[u8]| {
-        Path::new(if dir.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(dir) }).join(program)
-    };
-    Ok(path.as_bytes().split(|&byte| byte == b':').map(place).collect())
-}
-
-fn encode_env(env: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
-    env.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect()
-}
-
-/// Keeps what `restart` needs of the environment: `K=V` and NUL, for each variable that is not secret.
-fn write_env(job: &JobDir, plan: &Plan) -> Result<()> {
-    let keep: Vec<_> =
-        plan.env.iter().filter(|(key, _)| !is_secret(key, &plan.extras.secret_env)).cloned().collect();
-    let mut text = encode_env(&keep).join(&0);
-    text.push(0);
-    let path = job.env();
-    fs::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Reads what [`write_env`] kept.
-pub fn read_env(job: &JobDir) -> Result<Vec<(OsString, OsString)>> {
-    let path = job.env();
-    let raw = std::fs::read(&path)
-        .with_context(|| format!("cannot read the environment of the job from {}", path.display()))?;
-    let entry = |entry: &[u8]| {
-        let at = entry.iter().skip(1).position(|&byte| byte == b'=')? + 1;
-        Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
-    };
-    Ok(proc::split_nul(&raw).filter_map(entry).collect())
-}
-
-/// Whether a variable is named by one of the patterns, in which `*` stands for anything.
-pub fn is_secret(name: &OsStr, patterns: &[String]) -> bool {
-    patterns.iter().any(|pattern| glob(pattern.as_bytes(), name.as_bytes()))
-}
-
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'*', rest)) => (0..=text.len()).any(|at| glob(rest, &text[at..])),
-        Some((first, rest)) => {
-            text.split_first().is_some_and(|(byte, text)| byte == first && glob(rest, text))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn globs_match_whole_names() {
-        let secret = |name: &str, pattern: &str| is_secret(OsStr::new(name), &[pattern.to_owned()]);
-        assert!(secret("AWS_SECRET", "AWS_*") && secret("TOKEN", "TOKEN") && secret("MY_TOKEN_2", "*TOKEN*"));
-        assert!(!secret("AWS", "AWS_*") && !secret("TOKENS", "TOKEN") && !secret("X", ""));
-    }
-
-    #[test]
-    fn the_program_is_looked_for_as_execvp_does() {
-        let of = |program: &str, path: &str| {
-            candidates(&[program.into()], &[("PATH".into(), path.into())]).unwrap()
-        };
-        assert_eq!(of("x", "/a::b"), [PathBuf::from("/a/x"), "./x".into(), "b/x".into()]);
-        assert_eq!(of("./x", "/a"), [PathBuf::from("./x")]);
-        assert_eq!(of("", "/a"), [PathBuf::new()]);
     }
 }

@@ -13,6 +13,7 @@ pub mod cli;
 pub mod cmd;
 pub mod control;
 pub mod env;
+pub mod environment;
 pub mod exit;
 pub mod fs;
 pub mod job;
@@ -20,7 +21,9 @@ pub mod launch;
 pub mod ledger;
 pub mod lookup;
 pub mod members;
+pub mod output;
 pub mod paths;
+pub mod plan;
 pub mod ready;
 pub mod state;
 pub mod steer;
@@ -31,6 +34,7 @@ pub mod table;
 pub mod teardown;
 pub mod units;
 pub mod view;
+pub mod waiting;
 
 use std::ffi::OsString;
 

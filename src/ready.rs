@@ -15,9 +15,9 @@ use anyhow::{Context, Result};
 use regex_lite::Regex;
 
 use crate::assess::Observer;
-use crate::cmd::logs::Watched;
 use crate::job::Launch;
 use crate::members::{self, RunMark};
+use crate::output::Watched;
 use crate::sys::clock;
 use crate::sys::pidfd::PidFd;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Cause, End, Identity, Launch, Outcome, Place};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Starting,

@@ -7,11 +7,10 @@ use anyhow::{Result, bail};
 
 use super::App;
 use crate::assess::Assessed;
-use crate::cli::{Ls, StateName};
+use crate::cli::Ls;
 use crate::exit::Exit;
 use crate::ledger;
 use crate::lookup;
-use crate::state::State;
 use crate::sys::clock;
 use crate::table::{self, Style};
 use crate::units::show_duration;
@@ -48,11 +47,10 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
             }
         }
     }
-    let states: Vec<State> = args.state.iter().map(|&name| state(name)).collect();
     let fits = |job: &Assessed| {
         (args.jobs.is_empty() || wanted.contains(&job.launch.id))
             && super::labelled(&job.launch, &args.labels)
-            && (states.is_empty() || states.contains(&job.state()))
+            && (args.state.is_empty() || args.state.contains(&job.state()))
             && args.owner.is_none_or(|pid| job.launch.owner.is_some_and(|owner| owner.pid == pid))
     };
     let (shown, hidden): (Vec<Assessed>, Vec<Assessed>) =
@@ -130,20 +128,5 @@ pub fn ago(at: &str) -> String {
     match humantime::parse_rfc3339_weak(at) {
         Ok(then) => format!("{} ago", show_duration(super::run::millis(since(then)))),
         Err(_) => at.to_owned(),
-    }
-}
-
-fn state(name: StateName) -> State {
-    match name {
-        StateName::Starting => State::Starting,
-        StateName::Running => State::Running,
-        StateName::Paused => State::Paused,
-        StateName::Lingering => State::Lingering,
-        StateName::Orphaned => State::Orphaned,
-        StateName::Exited => State::Exited,
-        StateName::Stopped => State::Stopped,
-        StateName::Failed => State::Failed,
-        StateName::Interrupted => State::Interrupted,
-        StateName::Unknown => State::Unknown,
     }
 }

@@ -1,18 +1,17 @@
 //! `restart`: the same command again, in the same place, or a refusal.
 
-use std::io::Write;
-use std::os::unix::fs::FileExt;
-
 use anyhow::{Context, Result, bail};
 
-use super::run::{find_owner, unmark};
 use super::{App, Refused};
 use crate::cli::Restart;
+use crate::environment::{is_secret, read_env, unmark};
 use crate::exit::Exit;
 use crate::job::{Cause, Launch, Stdin};
-use crate::launch::{self, Launched, Plan, is_secret};
+use crate::launch::{self, Launched};
 use crate::ledger::{self, Patience, Record};
 use crate::lookup;
+use crate::output::mark_output;
+use crate::plan::{Plan, candidates, find_owner};
 use crate::steer::{self, Stop};
 use crate::sys::{clock, spawn};
 use crate::view::JobView;
@@ -85,7 +84,7 @@ fn tell(app: &App, launch: Launch) -> Result<(Option<JobView>, Exit)> {
 /// Everything of the recorded launch, with what only the caller can give: secrets, and a new owner for a dead one.
 fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
     let id = &launch.id;
-    let mut env = launch::read_env(&app.dir().job(id))?;
+    let mut env = read_env(&app.dir().job(id))?;
     let secrets = &launch.options.secret_env;
     if !secrets.is_empty() {
         let mut taken = Vec::new();
@@ -143,7 +142,7 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
 /// What would keep the next run from starting is found before the present one is stopped.
 fn check(plan: &Plan) -> Result<()> {
     launch::open_directory(&plan.cwd)?;
-    let candidates = launch::candidates(&plan.argv, &plan.env)?;
+    let candidates = candidates(&plan.argv, &plan.env)?;
     let executable = |path: &std::path::PathBuf| {
         let path = plan.cwd.join(path);
         path.is_file() && nix::unistd::access(&path, nix::unistd::AccessFlags::X_OK).is_ok()
@@ -157,51 +156,4 @@ fn check(plan: &Plan) -> Result<()> {
             .with_context(|| format!("cannot read stdin from {}", path.display()))?;
     }
     Ok(())
-}
-
-/// The output goes on in the same file, after a line that says so. An unfinished line is finished first, and the
-/// marker tells that this newline was not the job's.
-fn mark_output(launch: &Launch, run: u32) -> Result<()> {
-    let path = launch.output.as_path();
-    let mut options = std::fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), 0o600);
-    let mut file =
-        options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
-    // A device or a pipe is no place for a marker.
-    let Some(length) = file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len()) else {
-        return Ok(());
-    };
-    let mut last = [b'\n'];
-    if length > 0
-        && let Ok(reader) = std::fs::File::open(path)
-    {
-        let _ = reader.read_exact_at(&mut last, length - 1);
-    }
-    let (newline, note) = if last == *b"\n" { ("", "") } else { ("\n", UNFINISHED) };
-    let line = format!("{newline}{}{}{note} ---\n", marker(&launch.id, run), clock::now());
-    file.write_all(line.as_bytes()).with_context(|| format!("cannot write output to {}", path.display()))
-}
-
-/// How the marker of a run begins; the time follows.
-fn marker(id: &str, run: u32) -> String {
-    format!("--- outlive: run {run} of {id} at ")
-}
-
-const UNFINISHED: &str = ", after an unfinished line";
-
-/// Where the output of the run before this one ends: in front of the marker that ends at `offset`.
-pub fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
-    let mut raw = [0_u8; 256];
-    let start = offset.saturating_sub(raw.len() as u64);
-    let length = usize::try_from(offset - start).unwrap_or(0);
-    let Some(raw) = raw.get_mut(..length) else { return offset };
-    if file.read_exact_at(raw, start).is_err() {
-        return offset;
-    }
-    let text = marker(id, run);
-    let Some(at) = raw.windows(text.len()).rposition(|window| window == text.as_bytes()) else {
-        return offset;
-    };
-    let unfinished = raw.ends_with(format!("{UNFINISHED} ---\n").as_bytes());
-    (start + at as u64).saturating_sub(u64::from(unfinished))
 }

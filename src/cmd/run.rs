@@ -14,16 +14,16 @@ use super::App;
 use crate::assess::Assessed;
 use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
+use crate::environment::unmark;
 use crate::exit::Exit;
 use crate::fs::Flock;
-use crate::job::{Cause, Extras, Launch, OnOwnerExit, ProcessId, Stdin, check_name};
-use crate::launch::{self, Launched, Owner, Plan};
+use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
+use crate::launch::{self, Launched};
 use crate::lookup;
+use crate::plan::{Plan, find_owner};
 use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
 use crate::steer::{self, Stop};
-use crate::sys::pidfd::PidFd;
-use crate::sys::proc;
 use crate::sys::spawn::{self, Line};
 use crate::view::{JobView, state_words};
 
@@ -106,7 +106,7 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
             let job = app.observer.settle(launch.clone())?;
             let view = JobView::new(&job, &app.observer);
             eprintln!("outlive: job {id} ended before it was ready: {}; its last lines:", state_words(&view));
-            let _ = std::io::stderr().write_all(&super::logs::last_lines(launch, LAST_LINES)?);
+            let _ = std::io::stderr().write_all(&crate::output::last_lines(launch, LAST_LINES)?);
             // A success that came too early is none: 0 says that the job is ready.
             let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
             Ok(if status.code() == 0 { Exit::Failed } else { status })
@@ -238,31 +238,4 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
 
 pub fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX - 1)
-}
-
-/// A job started from inside a job is a job of its own.
-pub fn unmark(env: &mut Vec<(OsString, OsString)>) {
-    env.retain(|(key, _)| {
-        key != crate::env::JOB_ID && key != crate::env::RUN && key != crate::env::STATE_DIR
-    });
-}
-
-/// Opens the owner first, then looks whether it lives: it is the one that was meant or none.
-pub fn find_owner(word: &str) -> Result<Owner> {
-    let pid = match word {
-        "parent" => nix::unistd::getppid().as_raw(),
-        number => number
-            .parse()
-            .ok()
-            .filter(|&pid: &i32| pid > 0)
-            .with_context(|| format!("owner '{number}' is not a PID (use a number, or 'parent')"))?,
-    };
-    let gone = || format!("owner {pid} is not alive; nothing was launched");
-    let process = PidFd::open(pid).with_context(gone)?;
-    let id: ProcessId = match proc::look(pid) {
-        proc::Seen::Alive(stat) => stat.id(),
-        proc::Seen::Gone => bail!(gone()),
-        proc::Seen::Hidden => bail!("owner {pid} cannot be seen in /proc; nothing was launched"),
-    };
-    Ok(Owner { id, process })
 }

@@ -64,7 +64,7 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut text: String = facts(&whole).iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect();
-    if let Ok(lines) = super::logs::last_lines(&job.launch, LAST_LINES)
+    if let Ok(lines) = crate::output::last_lines(&job.launch, LAST_LINES)
         && !lines.is_empty()
     {
         text.push_str("last lines:\n");

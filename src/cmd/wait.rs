@@ -3,23 +3,21 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::App;
-use crate::assess::{Assessed, Observer};
+use crate::assess::Observer;
 use crate::cli::Wait;
-use crate::exit::{self, Exit};
-use crate::fs::RunLock;
-use crate::job::{Launch, ProcessId};
+use crate::exit::Exit;
+use crate::job::Launch;
 use crate::lookup;
+use crate::output::{self, Until};
 use crate::paths::StateDir;
-use crate::state::State;
-use crate::store::Sidecar;
 use crate::sys::clock;
-use crate::sys::pidfd::PidFd;
 use crate::view::JobView;
+use crate::waiting::{Waited, until_over};
 
 pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     let deadline = args.timeout.and_then(|limit| clock::instant().checked_add(limit));
@@ -71,91 +69,24 @@ fn every_living(app: &App) -> Result<Vec<Launch>> {
         .collect())
 }
 
-/// How one wait ended.
-#[derive(Debug)]
-pub struct Waited {
-    job: Assessed,
-    timed_out: bool,
-}
-
-impl Waited {
-    fn status(&self) -> Exit {
-        match &self.job.outcome {
-            _ if self.timed_out => Exit::TimedOut,
-            Some(outcome) => exit::of_outcome(outcome),
-            None => Exit::Interrupted,
-        }
-    }
-}
-
 fn view(waited: &Waited, observer: &Observer) -> JobView {
     JobView { timed_out: waited.timed_out.then_some(true), ..JobView::new(&waited.job, observer) }
 }
 
-/// Blocks until the leader has ended (or, for `group`, until nothing is left).
-pub fn until_over(
-    observer: &Observer,
-    launch: Launch,
-    group: bool,
-    deadline: Option<Instant>,
-) -> Result<Waited> {
-    let mut job = observer.settle(launch)?;
-    loop {
-        let over = match job.state() {
-            state if state.is_final() => true,
-            State::Lingering => !group,
-            State::Unknown => !job.judgement.supervised,
-            _ => false,
-        };
-        if over {
-            return Ok(Waited { job, timed_out: false });
-        }
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::instant()));
-        if left.is_some_and(|left| left.is_zero()) {
-            return Ok(Waited { job, timed_out: true });
-        }
-        block(&job, group, left)?;
-        // A job that was pruned meanwhile is answered from its sidecar, which is still open here.
-        if let Some(outcome) = pruned_outcome(&job)? {
-            let job = observer.ended(job.launch, outcome);
-            return Ok(Waited { job, timed_out: false });
-        }
-        job = observer.settle(job.launch)?;
-    }
-}
-
-/// Sleeps until something about the job may have changed.
-fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
-    if job.judgement.supervised {
-        let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
-        let lock = if group { RunLock::Supervised } else { RunLock::Unended };
-        lock.wait_for(exit, limit).with_context(|| format!("cannot wait for job {}", job.id()))?;
-        return Ok(());
-    }
-    // Without a supervisor: one living member after another.
-    let leader = ProcessId { pid: job.launch.identity.pid, start_time: job.launch.identity.start_time };
-    let members = job.members.iter().map(|stat| stat.id());
-    for id in std::iter::once(leader).chain(members) {
-        if let Ok(Some(process)) = PidFd::proven(id) {
-            process.wait(limit)?;
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-fn pruned_outcome(job: &Assessed) -> Result<Option<crate::job::Outcome>> {
-    let Some(exit) = &job.exit else { return Ok(None) };
-    let gone = std::os::unix::fs::MetadataExt::nlink(&exit.metadata()?) == 0;
-    Ok(if gone { Sidecar::read(exit)?.counting(false) } else { None })
-}
-
-/// `--any`: a thread for each job; the first that is over answers.
+/// `--any`: the first, in the order given, that is over already; else a thread for each job, and the first that
+/// is over answers.
 fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant>) -> Result<Waited> {
-    let (send, receive) = mpsc::channel();
-    let spare = launches.first().cloned();
+    let mut open = Vec::new();
     for launch in launches {
-        let send = send.clone();
+        let now = until_over(&app.observer, launch, group, Some(clock::instant()))?;
+        if !now.timed_out {
+            return Ok(now);
+        }
+        open.push(now);
+    }
+    let (send, receive) = mpsc::channel();
+    for waited in &open {
+        let (send, launch) = (send.clone(), waited.job.launch.clone());
         let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
         std::thread::spawn(move || {
             // Nobody listens any more once another job was first.
@@ -163,16 +94,11 @@ fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant
         });
     }
     let answer = match deadline {
-        Some(deadline) => receive
-            .recv_timeout(deadline.saturating_duration_since(clock::instant()).max(Duration::from_millis(1)))
-            .ok(),
+        Some(deadline) => receive.recv_timeout(deadline.saturating_duration_since(clock::instant())).ok(),
         None => receive.recv().ok(),
     };
-    match (answer, spare) {
-        (Some(waited), _) => waited,
-        (None, Some(launch)) => Ok(Waited { job: app.observer.settle(launch)?, timed_out: true }),
-        (None, None) => bail!("nothing to wait for"),
-    }
+    // The time was over first: any of them says so.
+    answer.unwrap_or_else(|| open.into_iter().next().context("no job to wait for"))
 }
 
 /// `run --wait`: copies the output through until the job has ended, and returns its status. An interrupt stops
@@ -188,12 +114,7 @@ pub fn stay(app: &App, launch: Launch) -> Result<Exit> {
         let file = File::open(launch.output.as_path())
             .with_context(|| format!("cannot read the output of job {id}"))?;
         let job = app.observer.assess(launch.clone())?;
-        super::logs::copy(
-            &file,
-            launch.output_offset,
-            &mut out,
-            super::logs::Until::Ended(&job, &app.observer),
-        )?;
+        output::copy(&file, launch.output_offset, &mut out, Until::Ended(&job, &app.observer))?;
         out.flush()?;
     }
     let waited = until_over(&app.observer, launch, false, None)?;

@@ -12,8 +12,8 @@ use nix::sys::signal::SigSet;
 
 use super::Supervisor;
 use crate::env;
+use crate::environment::read_env;
 use crate::job::Outcome;
-use crate::launch::read_env;
 use crate::state::State;
 use crate::store;
 

@@ -1,0 +1,275 @@
+//! Reading the output of a job while it is being written: copying, following, the last lines.
+//!
+//! The file is written by the job itself; a cap on it may have freed its middle while the job went on. A follower
+//! sleeps until the file changes or the job is over, whichever the kernel tells first.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::unistd::{Whence, lseek};
+
+use crate::assess::{Assessed, Observer};
+use crate::job::Launch;
+use crate::paths::StateDir;
+use crate::sys::clock;
+use crate::sys::pidfd::poll_timeout;
+use crate::units::show_size;
+use crate::waiting;
+
+const BLOCK: usize = 64 * 1024;
+
+/// The last lines of a run, for a message.
+pub fn last_lines(launch: &Launch, lines: usize) -> Result<Vec<u8>> {
+    let file = File::open(launch.output.as_path()).context("cannot read the output")?;
+    let end = file.metadata().map_or(0, |meta| meta.len());
+    let start = tail(&file, launch.output_offset.min(end), end, lines)?;
+    let mut text = Vec::new();
+    copy_available(&file, start, end, &mut text)?;
+    Ok(text)
+}
+
+/// The offset at which the last `lines` lines begin. Reads backwards, so a huge file costs no more than its tail.
+pub fn tail(file: &File, first: u64, end: u64, lines: usize) -> Result<u64> {
+    let mut at = end;
+    let mut found = 0;
+    let mut block = vec![0_u8; BLOCK];
+    if lines == 0 {
+        return Ok(end);
+    }
+    while at > first {
+        let start = at.saturating_sub(BLOCK as u64).max(first);
+        let size = usize::try_from(at - start)?;
+        let part = block.get_mut(..size).context("block")?;
+        file.read_exact_at(part, start).context("cannot read the output")?;
+        for (offset, byte) in part.iter().enumerate().rev() {
+            let position = start + offset as u64;
+            // The newline that ends the last line begins no new one.
+            if *byte == b'\n' && position + 1 < end {
+                found += 1;
+                if found == lines {
+                    return Ok(position + 1);
+                }
+            }
+        }
+        at = start;
+    }
+    Ok(first)
+}
+
+/// How long to copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Until<'a> {
+    Offset(u64),
+    /// The leader has ended.
+    Ended(&'a Assessed, &'a Observer),
+    /// Nothing of the job is left.
+    Empty(&'a Assessed, &'a Observer),
+}
+
+/// Copies bytes out from `start`; returns where it stopped. A reader that has gone away ends it quietly.
+pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Result<u64> {
+    let mut at = start;
+    let limit = match until {
+        Until::Offset(limit) => limit,
+        _ => u64::MAX,
+    };
+    let watched = match until {
+        Until::Offset(_) => None,
+        Until::Ended(job, observer) => Some(Watched::new(&job.launch, observer, false)?),
+        Until::Empty(job, observer) => Some(Watched::new(&job.launch, observer, true)?),
+    };
+    loop {
+        // Asked before reading: what was written before the end is then certainly read.
+        let over = watched.as_ref().is_none_or(Watched::over);
+        match copy_available(file, at, limit, out) {
+            Ok(reached) => at = reached,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(at),
+            Err(error) => return Err(error).context("cannot copy the output"),
+        }
+        match &watched {
+            Some(watched) if !over && watched.sleep(file, at)? => {}
+            _ => return Ok(at),
+        }
+    }
+}
+
+fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> io::Result<u64> {
+    let mut at = start;
+    let mut data_until = start;
+    let mut block = vec![0_u8; BLOCK];
+    while at < limit {
+        if at >= data_until {
+            let data = next_data(file, at).min(limit);
+            if data > at {
+                out.flush()?;
+                eprintln!("outlive: {} of output were dropped here (--max-output)", show_size(data - at));
+                at = data;
+            }
+            data_until = next_hole(file, at);
+        }
+        let want =
+            usize::try_from((limit.min(data_until.max(at + 1)) - at).min(BLOCK as u64)).unwrap_or(BLOCK);
+        let read = match file.read_at(&mut block[..want], at) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        out.write_all(&block[..read])?;
+        at += read as u64;
+    }
+    out.flush()?;
+    Ok(at)
+}
+
+/// Where the next bytes are that are really there, see SEEK_DATA in lseek(2); here, where that cannot be told.
+fn next_data(file: &File, at: u64) -> u64 {
+    seek(file, at, Whence::SeekData).unwrap_or(at)
+}
+
+/// Where the next hole begins, at the latest the end of the file; never, where that cannot be told.
+fn next_hole(file: &File, at: u64) -> u64 {
+    seek(file, at, Whence::SeekHole).unwrap_or(u64::MAX)
+}
+
+fn seek(file: &File, at: u64, whence: Whence) -> Option<u64> {
+    let offset = lseek(file, i64::try_from(at).ok()?, whence).ok()?;
+    u64::try_from(offset).ok()
+}
+
+/// Where the part behind the last hole begins: looking for lines further back would read what was dropped.
+pub fn newest_part(file: &File, first: u64, end: u64) -> u64 {
+    let mut part = first;
+    loop {
+        let hole = next_hole(file, part);
+        let data = if hole < end { next_data(file, hole) } else { hole };
+        if hole >= end || data <= hole || data >= end {
+            return part;
+        }
+        part = data;
+    }
+}
+
+/// The end of a job as something that can be polled: a thread waits for it and raises an eventfd.
+#[derive(Debug)]
+pub struct Watched {
+    over: std::sync::Arc<EventFd>,
+    inotify: std::cell::OnceCell<Inotify>,
+    path: std::path::PathBuf,
+}
+
+impl Watched {
+    pub fn new(launch: &Launch, observer: &Observer, group: bool) -> Result<Self> {
+        let over = std::sync::Arc::new(EventFd::new().context("no eventfd")?);
+        let raise = over.clone();
+        let launch = launch.clone();
+        let path = launch.output.as_path().to_path_buf();
+        let observer = Observer::new(StateDir::trusted(observer.dir.path()), observer.sync);
+        std::thread::spawn(move || {
+            let _ = waiting::until_over(&observer, launch, group, None);
+            let _ = raise.write(1);
+        });
+        Ok(Self { over, inotify: std::cell::OnceCell::new(), path })
+    }
+
+    pub fn over(&self) -> bool {
+        poll(&mut [PollFd::new(self.over.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO)
+            .is_ok_and(|ready| ready > 0)
+    }
+
+    /// Sleeps until the job is over, at most this long.
+    pub fn wait(&self, limit: Duration) -> Result<()> {
+        match poll(&mut [PollFd::new(self.over.as_fd(), PollFlags::POLLIN)], poll_timeout(limit)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
+    /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down. False
+    /// if nobody reads our stdout any longer.
+    fn sleep(&self, file: &File, at: u64) -> Result<bool> {
+        let end = || PollFd::new(self.over.as_fd(), PollFlags::POLLIN);
+        if self.inotify.get().is_none() {
+            self.wait(Duration::from_millis(30))?;
+            if self.over() {
+                return Ok(true);
+            }
+            let inotify =
+                Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).context("no inotify")?;
+            let _ = self.inotify.set(inotify);
+        }
+        let Some(inotify) = self.inotify.get() else { return Ok(true) };
+        while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
+        inotify
+            .add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)
+            .context("cannot watch the output")?;
+        if file.metadata().is_ok_and(|meta| meta.len() > at) {
+            return Ok(true);
+        }
+        let change = PollFd::new(inotify.as_fd(), PollFlags::POLLIN);
+        // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
+        let stdout = io::stdout();
+        let reader = PollFd::new(stdout.as_fd(), PollFlags::empty());
+        let mut fds = [end(), change, reader];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) if fds[2].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) => Ok(false),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The output goes on in the same file, after a line that says so. An unfinished line is finished first, and the
+/// marker tells that this newline was not the job's.
+pub fn mark_output(launch: &Launch, run: u32) -> Result<()> {
+    let path = launch.output.as_path();
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), 0o600);
+    let mut file =
+        options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
+    // A device or a pipe is no place for a marker.
+    let Some(length) = file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len()) else {
+        return Ok(());
+    };
+    let mut last = [b'\n'];
+    if length > 0
+        && let Ok(reader) = std::fs::File::open(path)
+    {
+        let _ = reader.read_exact_at(&mut last, length - 1);
+    }
+    let (newline, note) = if last == *b"\n" { ("", "") } else { ("\n", UNFINISHED) };
+    let line = format!("{newline}{}{}{note} ---\n", marker(&launch.id, run), clock::now());
+    file.write_all(line.as_bytes()).with_context(|| format!("cannot write output to {}", path.display()))
+}
+
+/// How the marker of a run begins; the time follows.
+fn marker(id: &str, run: u32) -> String {
+    format!("--- outlive: run {run} of {id} at ")
+}
+
+const UNFINISHED: &str = ", after an unfinished line";
+
+/// Where the output of the run before this one ends: in front of the marker that ends at `offset`.
+pub fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
+    let mut raw = [0_u8; 256];
+    let start = offset.saturating_sub(raw.len() as u64);
+    let length = usize::try_from(offset - start).unwrap_or(0);
+    let Some(raw) = raw.get_mut(..length) else { return offset };
+    if file.read_exact_at(raw, start).is_err() {
+        return offset;
+    }
+    let text = marker(id, run);
+    let Some(at) = raw.windows(text.len()).rposition(|window| window == text.as_bytes()) else {
+        return offset;
+    };
+    let unfinished = raw.ends_with(format!("{UNFINISHED} ---\n").as_bytes());
+    (start + at as u64).saturating_sub(u64::from(unfinished))
+}

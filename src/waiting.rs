@@ -1,0 +1,89 @@
+//! Blocking until a run is over, woken by the kernel: by its lock, or where nobody supervises it, by a pidfd.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::assess::{Assessed, Observer};
+use crate::exit::{self, Exit};
+use crate::fs::RunLock;
+use crate::job::{Launch, Outcome, ProcessId};
+use crate::state::State;
+use crate::store::Sidecar;
+use crate::sys::clock;
+use crate::sys::pidfd::PidFd;
+
+/// How one wait ended.
+#[derive(Debug)]
+pub struct Waited {
+    pub job: Assessed,
+    pub timed_out: bool,
+}
+
+impl Waited {
+    pub fn status(&self) -> Exit {
+        match &self.job.outcome {
+            _ if self.timed_out => Exit::TimedOut,
+            Some(outcome) => exit::of_outcome(outcome),
+            None => Exit::Interrupted,
+        }
+    }
+}
+
+/// Blocks until the leader has ended (or, for `group`, until nothing is left).
+pub fn until_over(
+    observer: &Observer,
+    launch: Launch,
+    group: bool,
+    deadline: Option<Instant>,
+) -> Result<Waited> {
+    let mut job = observer.settle(launch)?;
+    loop {
+        let over = match job.state() {
+            state if state.is_final() => true,
+            State::Lingering => !group,
+            State::Unknown => !job.judgement.supervised,
+            _ => false,
+        };
+        if over {
+            return Ok(Waited { job, timed_out: false });
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::instant()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(Waited { job, timed_out: true });
+        }
+        block(&job, group, left)?;
+        // A job that was pruned meanwhile is answered from its sidecar, which is still open here.
+        if let Some(outcome) = pruned_outcome(&job)? {
+            let job = observer.ended(job.launch, outcome);
+            return Ok(Waited { job, timed_out: false });
+        }
+        job = observer.settle(job.launch)?;
+    }
+}
+
+/// Sleeps until something about the job may have changed.
+fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
+    if job.judgement.supervised {
+        let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
+        let lock = if group { RunLock::Supervised } else { RunLock::Unended };
+        lock.wait_for(exit, limit).with_context(|| format!("cannot wait for job {}", job.id()))?;
+        return Ok(());
+    }
+    // Without a supervisor: one living member after another.
+    let leader = ProcessId { pid: job.launch.identity.pid, start_time: job.launch.identity.start_time };
+    let members = job.members.iter().map(|stat| stat.id());
+    for id in std::iter::once(leader).chain(members) {
+        if let Ok(Some(process)) = PidFd::proven(id) {
+            process.wait(limit)?;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn pruned_outcome(job: &Assessed) -> Result<Option<Outcome>> {
+    let Some(exit) = &job.exit else { return Ok(None) };
+    let gone = std::os::unix::fs::MetadataExt::nlink(&exit.metadata()?) == 0;
+    Ok(if gone { Sidecar::read(exit)?.counting(false) } else { None })
+}
