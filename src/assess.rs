@@ -154,10 +154,7 @@ impl Observer {
         RunLock::Both.release(file)?;
         let record = Record::Ended { id: launch.id.clone(), run: launch.run, outcome: outcome.clone() };
         if let Err(error) = ledger::append(&self.dir, &[record], Patience::Command, self.sync) {
-            eprintln!(
-                "outlive: the end of job {} is in its sidecar, but not in the ledger: {error:#}",
-                launch.id
-            );
+            notice!("the end of job {} is in its sidecar, but not in the ledger: {error:#}", launch.id);
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Flock {
     }
 
     fn lock(file: File, what: &str) -> Result<Self> {
-        if try_flock(&file).with_context(|| format!("cannot lock {what}"))? {
+        if try_flock(&file).with_context(|| cannot_lock(what))? {
             return Ok(Self(file));
         }
         let inode = file.metadata().map_or(0, |meta| meta.ino());
@@ -61,7 +61,7 @@ impl Flock {
         let file = match receive.recv_timeout(SAY_AFTER) {
             Ok(locked) => locked,
             Err(_) => {
-                eprintln!("outlive: waiting for the lock of {what}{}", held_by(inode));
+                notice!("waiting for the lock of {what}{}", held_by(inode));
                 let Ok(locked) = receive.recv_timeout(GIVE_UP_AFTER - SAY_AFTER) else {
                     bail!(
                         "the lock of {what} is still held after {GIVE_UP_AFTER:?}{}; try again",
@@ -71,8 +71,12 @@ impl Flock {
                 locked
             }
         };
-        Ok(Self(file.with_context(|| format!("cannot lock {what}"))?))
+        Ok(Self(file.with_context(|| cannot_lock(what))?))
     }
+}
+
+fn cannot_lock(what: &str) -> String {
+    format!("cannot lock {what} (set OUTLIVE_STATE_DIR to a directory on a file system with locks)")
 }
 
 fn held_by(inode: u64) -> String {

@@ -47,31 +47,54 @@ pub enum Launched {
 /// Launches a new job.
 pub fn new_job(dir: &StateDir, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
     let cwd = open_directory(&plan.cwd)?;
-    let (id, job) = loop {
+    loop {
         let id = crate::job::id_from(sys::random().context("no random numbers")?);
         let job = dir.job(&id);
         match make_private(&job.0) {
-            Ok(()) => break (id, job),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error).with_context(|| format!("cannot create {}", job.0.display())),
         }
-    };
-    let result = launch(dir, &id, 1, plan, &cwd, line, sync);
-    if result.is_err() && !job.run(1).launch().exists() {
-        let _ = std::fs::remove_dir_all(&job.0);
+        let made = make_run(&job.run(1));
+        if matches!(made, Ok(None)) {
+            continue;
+        }
+        let result = made.and_then(|exit| {
+            let exit = exit.context("no sidecar")?;
+            launch(Target { dir, id: &id, run: 1, sync }, plan, &cwd, exit, &line)
+        });
+        // The leader sees the end of the line and ends without having executed anything.
+        drop(line);
+        if result.is_err() && !job.run(1).launch().exists() {
+            let _ = std::fs::remove_dir_all(&job.0);
+        }
+        return result;
     }
-    result
 }
 
 /// Launches the next run of a job that exists. The caller holds `op`.
 pub fn next_run(dir: &StateDir, id: &str, run: u32, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
     let cwd = open_directory(&plan.cwd)?;
-    let result = launch(dir, id, run, plan, &cwd, line, sync);
-    let run = dir.run(id, run);
-    if result.is_err() && !run.launch().exists() {
-        let _ = std::fs::remove_dir_all(&run.0);
+    let run_dir = dir.run(id, run);
+    let result = make_run(&run_dir).and_then(|exit| {
+        let exit =
+            exit.with_context(|| format!("run {run} of job {id} was cleared while it was being made"))?;
+        launch(Target { dir, id, run, sync }, plan, &cwd, exit, &line)
+    });
+    drop(line);
+    if result.is_err() && !run_dir.launch().exists() {
+        let _ = std::fs::remove_dir_all(&run_dir.0);
     }
     result
+}
+
+/// Makes a run's directory and its locked sidecar. None if they were cleared away at once.
+fn make_run(run: &RunDir) -> Result<Option<File>> {
+    match make_private(&run.0) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        made => made.with_context(|| format!("cannot create {}", run.0.display()))?,
+    }
+    store::create_exit(run)
 }
 
 /// Opens a job's directory; it is never replaced by another.
@@ -84,24 +107,24 @@ pub fn open_directory(path: &Path) -> Result<File> {
         .with_context(|| format!("cannot use directory {}", path.display()))
 }
 
-fn launch(
-    dir: &StateDir,
-    id: &str,
+/// The run that is to be launched.
+#[derive(Clone, Copy, Debug)]
+struct Target<'a> {
+    dir: &'a StateDir,
+    id: &'a str,
     run: u32,
-    plan: &Plan,
-    cwd: &File,
-    line: Line,
     sync: bool,
-) -> Result<Launched> {
+}
+
+fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> Result<Launched> {
+    let Target { dir, id, run, sync } = target;
     let (job, run_dir) = (dir.job(id), dir.run(id, run));
-    make_private(&run_dir.0).with_context(|| format!("cannot create {}", run_dir.0.display()))?;
-    let exit = store::create_exit(&run_dir)?;
     let control = make_control(&run_dir)?;
     let output = plan.output.clone().unwrap_or_else(|| job.output());
     let files = Files::open(plan, &output)?;
     if plan.extras.max_output.is_some() && !fs::can_punch(&files.output) {
-        eprintln!(
-            "outlive: {} cannot be kept small while it is written (no holes can be punched there): --max-output has no effect",
+        notice!(
+            "{} cannot be kept small while it is written (no holes can be punched there): --max-output has no effect",
             output.display()
         );
     }

@@ -5,6 +5,9 @@
 //! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`] and [`teardown`] (processes) and
 //! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
 
+#[macro_use]
+mod notice;
+
 pub mod adopt;
 pub mod assess;
 pub mod brief;
@@ -104,7 +107,7 @@ fn command(line: Option<Line>) -> Exit {
     match cmd::dispatch(cli, caller_umask, line) {
         Ok(exit) => exit,
         Err(error) => {
-            eprintln!("outlive: {error:#}");
+            notice!("{error:#}");
             if own_status { Exit::Failed } else { cmd::exit_of(&error) }
         }
     }

@@ -109,7 +109,7 @@ fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> i
             let data = next_data(file, at).min(limit);
             if data > at {
                 out.flush()?;
-                eprintln!("outlive: {} of output were dropped here (--max-output)", show_size(data - at));
+                notice!("{} of output were dropped here (--max-output)", show_size(data - at));
                 at = data;
             }
             data_until = next_hole(file, at);

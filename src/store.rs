@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -81,15 +81,18 @@ pub fn commit_exit(file: &File, outcome: &Outcome, sync: bool) -> io::Result<()>
     file.write_all_at(b"\n", text.len() as u64)
 }
 
-/// Creates the sidecar of a new run: empty, with room, and locked.
-pub fn create_exit(run: &RunDir) -> Result<File> {
+/// Creates the sidecar of a new run: empty, with room, and locked. None if somebody who clears debris was faster
+/// than our lock.
+pub fn create_exit(run: &RunDir) -> Result<Option<File>> {
     let path = run.exit();
-    let file = fs::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    let file = match fs::create_new(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.with_context(|| format!("cannot create {}", path.display()))?,
+    };
     fs::reserve(&file, EXIT_ROOM).with_context(|| format!("no room on the disk for {}", path.display()))?;
-    if !RunLock::Both.attempt(&file).with_context(|| format!("cannot lock {}", path.display()))? {
-        anyhow::bail!("{} is locked by somebody else", path.display());
-    }
-    Ok(file)
+    let locked = RunLock::Both.attempt(&file).with_context(|| format!("cannot lock {}", path.display()))?;
+    let linked = file.metadata().is_ok_and(|meta| meta.nlink() > 0);
+    Ok((locked && linked).then_some(file))
 }
 
 #[derive(serde::Serialize)]

@@ -54,7 +54,7 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         if args.follow && end.is_none() { Until::Empty(&job, &app.observer) } else { Until::Offset(length) };
     let reached = copy(&file, start, &mut out, until)?;
     if args.since_offset.is_some() {
-        eprintln!("offset {reached}");
+        tell!("offset {reached}\n");
     }
     Ok(Exit::Done)
 }

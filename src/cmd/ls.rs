@@ -42,7 +42,7 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
         match lookup::find(app.dir(), word) {
             Ok(launch) => wanted.push(launch.id),
             Err(error) => {
-                eprintln!("outlive: {error:#}");
+                notice!("{error:#}");
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -102,13 +102,12 @@ fn tell_hidden(hidden: &[Assessed], nothing_shown: bool) {
         hidden.iter().filter_map(|job| job.outcome.as_ref()).map(|outcome| outcome.at.as_str()).max();
     match (newest, hidden.len()) {
         (Some(at), 1) => {
-            eprintln!("outlive: 1 ended job is not shown; it ended {} (see 'outlive ls --all')", ago(at))
+            notice!("1 ended job is not shown; it ended {} (see 'outlive ls --all')", ago(at))
         }
-        (Some(at), count) => eprintln!(
-            "outlive: {count} ended jobs are not shown; the newest ended {} (see 'outlive ls --all')",
-            ago(at)
-        ),
-        (None, _) if nothing_shown => eprintln!("outlive: no jobs (start one: outlive run -- COMMAND)"),
+        (Some(at), count) => {
+            notice!("{count} ended jobs are not shown; the newest ended {} (see 'outlive ls --all')", ago(at))
+        }
+        (None, _) if nothing_shown => notice!("no jobs (start one: outlive run -- COMMAND)"),
         (None, _) => {}
     }
 }

@@ -69,8 +69,8 @@ impl App {
         let mut book = ledger::read(self.dir())?;
         if !book.damage.is_empty() {
             let path = self.dir().ledger();
-            eprintln!(
-                "outlive: the ledger {} is damaged: {}; nothing was changed, jobs are found by their files",
+            notice!(
+                "the ledger {} is damaged: {}; nothing was changed, jobs are found by their files",
                 path.display(),
                 book.damage.join(", ")
             );
@@ -129,7 +129,7 @@ impl App {
             match lookup::find(self.dir(), word).and_then(&mut act) {
                 Ok(value) => done.push(value),
                 Err(error) => {
-                    eprintln!("outlive: {error:#}");
+                    notice!("{error:#}");
                     exit = exit.first(exit_of(&error));
                 }
             }
@@ -197,13 +197,13 @@ impl Progress {
 
     pub fn show(&self, done: usize) {
         if self.shown {
-            eprint!("\r\x1b[K{} {} of {}", self.what, done + 1, self.total);
+            tell!("\r\x1b[K{} {} of {}", self.what, done + 1, self.total);
         }
     }
 
     pub fn clear(&self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            tell!("\r\x1b[K");
         }
     }
 }

@@ -44,7 +44,7 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
     }
     let (id, run) = (job.launch.id.clone(), job.launch.run);
     if !job.judgement.supervised || !matches!(job.state(), State::Running | State::Paused) {
-        eprintln!("outlive: job {id} is {}: it can be neither paused nor resumed", job.state().word());
+        notice!("job {id} is {}: it can be neither paused nor resumed", job.state().word());
         return Ok((job, Exit::NotDone));
     }
     let Some(control) = Control::open(&app.dir().run(&id, run))
@@ -64,7 +64,7 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
             return Ok((job, exit));
         }
         if asked.elapsed() > LIMIT {
-            eprintln!("outlive: job {id} is still {}", job.state().word());
+            notice!("job {id} is still {}", job.state().word());
             return Ok((job, Exit::NotDone));
         }
         std::thread::sleep(pause);

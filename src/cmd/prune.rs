@@ -24,8 +24,8 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         if job.state().is_final() {
             return true;
         }
-        eprintln!(
-            "outlive: job {} is {}: only a finished job can be pruned (stop it first)",
+        notice!(
+            "job {} is {}: only a finished job can be pruned (stop it first)",
             job.id(),
             job.state().word()
         );
@@ -45,7 +45,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         match one(app, &job.launch) {
             Ok(()) => views.push(view),
             Err(error) => {
-                eprintln!("outlive: cannot prune job {}: {error:#}", job.id());
+                notice!("cannot prune job {}: {error:#}", job.id());
                 exit = exit.first(Exit::NotDone);
             }
         }

@@ -17,7 +17,10 @@ use crate::paths::RunDir;
 use crate::state::State;
 use crate::steer::{self, Stop};
 use crate::store;
-use crate::view::JobView;
+use crate::view::{JobView, SCHEMA};
+
+/// How long a launcher may take from a job's directory to the sidecar of its run.
+const LAUNCH_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What is to be done about one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,20 +97,28 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
         match one(app, args, entry.launch, unseen) {
             Ok(Some((view, done))) => {
                 if !app.json {
-                    tell(&view);
+                    super::print(line(&view).as_bytes())?;
                 }
                 exit = exit.first(done);
-                views.push(view);
+                views.push(serde_json::to_value(view)?);
             }
             Ok(None) => {}
             Err(error) => {
-                eprintln!("outlive: cannot reap job {id}: {error:#}");
+                notice!("cannot reap job {id}: {error:#}");
                 exit = exit.first(Exit::NotDone);
             }
         }
     }
-    if args.labels.is_empty() {
-        debris(app, args.dry_run)?;
+    let cleared = if args.labels.is_empty() { debris(app, args.dry_run)? } else { Vec::new() };
+    for id in cleared {
+        let reason = "the launch was broken off, and nothing had been executed";
+        if app.json {
+            views.push(
+                serde_json::json!({ "schema": SCHEMA, "id": id, "action": "cleared", "reason": reason }),
+            );
+        } else {
+            super::print(format!("{id}: cleared: {reason}\n").as_bytes())?;
+        }
     }
     if app.json {
         super::print_json(&views)?;
@@ -173,7 +184,7 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
         if ledger::read(app.dir())?.job(&id).is_some() {
             continue;
         }
-        eprintln!("outlive: job {id} was missing from the ledger; found by its files");
+        notice!("job {id} was missing from the ledger; found by its files");
         if !dry_run {
             ledger::append(
                 app.dir(),
@@ -186,54 +197,57 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// Clears runs that were never launched: no launch record, and a lock that nobody holds but us.
-fn debris(app: &App, dry_run: bool) -> Result<()> {
+/// Clears jobs that were never launched: no launch record, and locks that nobody holds but us. Returns their ids.
+fn debris(app: &App, dry_run: bool) -> Result<Vec<String>> {
     let book = ledger::read(app.dir())?;
+    let mut cleared = Vec::new();
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
         if book.job(&id).is_some() || store::latest_launch(app.dir(), &id)?.is_some() {
             continue;
         }
-        let runs = job.runs();
-        let locks: Vec<Option<std::fs::File>> =
-            runs.iter().map(|&run| claim(&job.run(run))).collect::<Result<_>>()?;
-        // A directory without a run may belong to a launcher that is about to make one.
-        let young = runs.is_empty()
-            && std::fs::metadata(&job.0)
-                .ok()
-                .and_then(|meta| meta.modified().ok()?.elapsed().ok())
-                .is_none_or(|age| age.as_secs() < 60);
-        if young || locks.iter().any(Option::is_none) {
+        // Held until the directory is gone: a launcher that comes upon our lock begins anew elsewhere.
+        let claims: Vec<Claim> =
+            job.runs().into_iter().map(|run| claim(&job.run(run))).collect::<Result<_>>()?;
+        let sidecars = claims.iter().any(|claim| matches!(claim, Claim::Ours(_)));
+        if claims.iter().any(|claim| matches!(claim, Claim::Held)) || (!sidecars && young(&job.0)) {
             continue;
         }
-        eprintln!(
-            "outlive: cleared {id}, the debris of a launch that was broken off; nothing had been executed"
-        );
         if !dry_run {
             std::fs::remove_dir_all(&job.0).with_context(|| format!("cannot clear {}", job.0.display()))?;
         }
+        cleared.push(id);
     }
-    Ok(())
+    Ok(cleared)
 }
 
-/// The locked sidecar of a run that nobody holds; none if somebody does.
-fn claim(run: &RunDir) -> Result<Option<std::fs::File>> {
+/// A directory without a sidecar may belong to a launcher that is about to make one.
+fn young(path: &std::path::Path) -> bool {
+    let age = || std::fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
+    age().is_none_or(|age| age < LAUNCH_TIME)
+}
+
+/// Whether a run may be cleared.
+enum Claim {
+    /// Its lock is ours as long as this file is open.
+    Ours(#[allow(dead_code, reason = "held, not read")] std::fs::File),
+    Held,
+    NoSidecar,
+}
+
+fn claim(run: &RunDir) -> Result<Claim> {
     let file = match std::fs::OpenOptions::new().read(true).write(true).open(run.exit()) {
         Ok(file) => file,
-        Err(_) => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Claim::NoSidecar),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", run.exit().display())),
     };
-    Ok(if RunLock::Both.attempt(&file)? { Some(file) } else { None })
+    Ok(if RunLock::Both.attempt(&file)? { Claim::Ours(file) } else { Claim::Held })
 }
 
-fn tell(view: &JobView) {
+fn line(view: &JobView) -> String {
     let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    println!(
-        "{}{name}: {}, {}: {}",
-        view.id,
-        view.action.unwrap_or_default(),
-        view.state,
-        view.reason.clone().unwrap_or_default()
-    );
+    let reason = view.reason.clone().unwrap_or_default();
+    format!("{}{name}: {}, {}: {reason}\n", view.id, view.action.unwrap_or_default(), view.state)
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
                 missing.join(", ")
             );
         }
-        eprintln!("outlive: job {id} takes {} from this environment", taken.join(", "));
+        notice!("job {id} takes {} from this environment", taken.join(", "));
     }
     unmark(&mut env);
     let owner = match (&args.owner, launch.owner) {

@@ -84,7 +84,9 @@ fn told(app: &App, args: &Run, launch: Launch, ready: Conditions) -> Result<Exit
         return super::wait::stay(app, launch);
     }
     if !app.json {
-        super::print(format!("{}\n", launch.id).as_bytes())?;
+        let id = &launch.id;
+        super::print(format!("{id}\n").as_bytes())
+            .with_context(|| format!("job {id} was launched, but nobody could be told its id"))?;
     }
     let exit = if ready.none() { Exit::Done } else { await_ready(app, &launch, ready, args.ready_timeout)? };
     if app.json {
@@ -99,13 +101,13 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
     match ready::wait(&app.observer, launch, ready, limit)? {
         Readiness::Ready => Ok(Exit::Done),
         Readiness::TimedOut => {
-            eprintln!("outlive: job {id} is not ready after {limit:?}; it goes on (see 'outlive logs {id}')");
+            notice!("job {id} is not ready after {limit:?}; it goes on (see 'outlive logs {id}')");
             Ok(Exit::TimedOut)
         }
         Readiness::Ended => {
             let job = app.observer.settle(launch.clone())?;
             let view = JobView::new(&job, &app.observer);
-            eprintln!("outlive: job {id} ended before it was ready: {}; its last lines:", state_words(&view));
+            notice!("job {id} ended before it was ready: {}; its last lines:", state_words(&view));
             let _ = std::io::stderr().write_all(&crate::output::last_lines(launch, LAST_LINES)?);
             // A success that came too early is none: 0 says that the job is ready.
             let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
@@ -146,7 +148,7 @@ pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<E
             } else {
                 ""
             };
-            eprintln!("outlive: cannot execute '{program}': {error}{hint}");
+            notice!("cannot execute '{program}': {error}{hint}");
             Ok(Exit::Job(if missing { 127 } else { 126 }))
         }
         Launched::NotExecuted { errno: 0, .. } => {

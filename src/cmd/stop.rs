@@ -36,7 +36,7 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
         match steer::ask(&app.observer, launch, how) {
             Ok(stop) => asked.push(stop),
             Err(error) => {
-                eprintln!("outlive: {error:#}");
+                notice!("{error:#}");
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -51,7 +51,7 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
                 views.push(view(&stopped, &app.observer));
             }
             Err(error) => {
-                eprintln!("outlive: {error:#}");
+                notice!("{error:#}");
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -68,24 +68,24 @@ pub fn report(stopped: &Stopped) -> Exit {
     let job = &stopped.job;
     if stopped.complete() {
         if stopped.unsupervised && !stopped.already {
-            eprintln!(
-                "outlive: job {} had lost its supervisor; nothing provably its own is left, but escaped processes cannot be excluded",
+            notice!(
+                "job {} had lost its supervisor; nothing provably its own is left, but escaped processes cannot be excluded",
                 job.id()
             );
         }
         return Exit::Done;
     }
     for (stat, reason) in &stopped.survivors {
-        eprintln!(
-            "outlive: process {} ({}) of job {} is still alive: {reason}",
+        notice!(
+            "process {} ({}) of job {} is still alive: {reason}",
             stat.pid,
             String::from_utf8_lossy(&stat.comm),
             job.id()
         );
     }
     if stopped.survivors.is_empty() {
-        eprintln!(
-            "outlive: job {} was not stopped, it is {}: {}; left alone",
+        notice!(
+            "job {} was not stopped, it is {}: {}; left alone",
             job.id(),
             job.state().word(),
             job.judgement.why
@@ -117,7 +117,7 @@ pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
         while interrupt.wait().is_ok() {
             let stop = Stop { signal: None, grace, cause: Cause::Stop };
             if let Err(error) = steer::ask(&observer, launch.clone(), stop) {
-                eprintln!("outlive: {error:#}");
+                notice!("{error:#}");
             }
             grace = Some(std::time::Duration::ZERO);
         }

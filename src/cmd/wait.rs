@@ -29,7 +29,7 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
         args.jobs.iter().map(|word| lookup::find(app.dir(), word)).collect()
     };
     for error in found.iter().filter_map(|found| found.as_ref().err()) {
-        eprintln!("outlive: {error:#}");
+        notice!("{error:#}");
     }
     let known = found.iter().filter(|found| found.is_ok()).count();
     if args.any && known == 0 {
@@ -105,7 +105,7 @@ fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant
 /// the job; any other end of this process leaves it alone.
 pub fn stay(app: &App, launch: Launch) -> Result<Exit> {
     if !app.json {
-        eprintln!("{}", launch.id);
+        tell!("{}\n", launch.id);
     }
     let id = launch.id.clone();
     super::stop::on_interrupt(app, &launch)?;
