@@ -96,6 +96,10 @@ fn early() -> Early {
 fn command(line: Option<Line>) -> Exit {
     // Files are 0600 and directories 0700, whatever the caller's umask.
     let caller_umask = umask(Mode::from_bits_truncate(0o077)).bits();
+    if std::env::args_os().skip(1).eq(["help", "agents"]) {
+        let _ = cmd::print(include_bytes!("../docs/agents.md"));
+        return Exit::Done;
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
