@@ -30,13 +30,13 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Global {
     /// Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]
-    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub state_dir: Option<PathBuf>,
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
