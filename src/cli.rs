@@ -13,7 +13,7 @@ use crate::units;
 #[derive(Debug, Parser)]
 #[command(
     name = "outlive",
-    version,
+    version = env!("OUTLIVE_VERSION"),
     max_term_width = 100,
     after_help = "\
 Start with:  id=$(outlive run -- make)     outlive ls     outlive wait \"$id\"
