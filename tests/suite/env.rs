@@ -104,6 +104,12 @@ impl TestEnv {
         Output::of(command.args(words)).json()
     }
 
+    /// The same for a command that ends with this code.
+    pub(crate) fn json_of<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>, code: i32) -> Value {
+        let mut command = self.command(["--json"]);
+        Output::of(command.args(words)).ended(code).json()
+    }
+
     /// Runs a bash script; `$1` and so on are `words`.
     pub(crate) fn bash(&self, script: &str, words: &[&str]) -> Output {
         Output::of(self.program("bash").args(["-ec", script, "bash"]).args(words))

@@ -1,0 +1,180 @@
+//! What is written down, and what becomes of it when it is damaged, written by others, or written at once.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+fn append(env: &TestEnv, text: &str) {
+    OpenOptions::new().append(true).open(env.ledger()).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn a_torn_line_is_closed_off_and_skipped_with_one_warning() {
+    let env = TestEnv::new();
+    let first = env.run(["true"]);
+    env.outlive(["wait", "--group", &first]).ok();
+    append(&env, "{\"v\":1,\"seq\":99,\"ki");
+    let ls = env.outlive(["ls", "-a", "-q"]).ok();
+    assert_eq!(ls.stdout.trim(), first);
+    assert_eq!(ls.stderr.lines().count(), 1, "{ls:?}");
+    let second = env.run(["true"]);
+    env.outlive(["wait", &second]).ok();
+    assert!(fs::read_to_string(env.ledger()).unwrap().contains("\n{\"v\":1,\"seq\":99,\"ki\n{"));
+    assert_eq!(env.outlive(["ls", "-a", "-q"]).ok().stdout, format!("{first}\n{second}\n"));
+}
+
+#[test]
+fn a_record_of_an_unknown_kind_is_kept_and_ignored() {
+    let env = TestEnv::new();
+    let first = env.run(["true"]);
+    env.outlive(["wait", "--group", &first]).ok();
+    let seq = env.records().last().unwrap()["seq"].as_u64().unwrap() + 1;
+    let line = format!(
+        "{{\"v\":1,\"seq\":{seq},\"kind\":\"danced\",\"id\":\"{first}\",\"run\":1,\"future\":[1]}}\n"
+    );
+    append(&env, &line);
+    let ls = env.outlive(["ls", "-a", "-q"]).ok();
+    assert_eq!((ls.stdout.trim(), &*ls.stderr), (&*first, ""));
+    let second = env.run(["true"]);
+    env.outlive(["wait", "--group", &second]).ok();
+    env.outlive(["prune"]).ok();
+    assert!(fs::read_to_string(env.ledger()).unwrap().contains(&line), "kept through a compaction");
+    let seqs: Vec<u64> = env.records().iter().filter_map(|record| record["seq"].as_u64()).collect();
+    assert!(seqs.iter().filter(|&&other| other == seq).count() == 1, "{seqs:?}");
+}
+
+#[test]
+fn a_newer_format_is_read_as_far_as_it_goes_and_not_written_to() {
+    let env = TestEnv::new();
+    let first = env.run(["true"]);
+    env.outlive(["wait", "--group", &first]).ok();
+    append(&env, "{\"v\":99,\"seq\":99,\"kind\":\"launched\",\"id\":\"z9z9z9z\",\"run\":1}\n");
+    let before = fs::read(env.ledger()).unwrap();
+    env.outlive(["run", "--", "touch", "executed"]).refused(125, "newer");
+    assert!(!env.work().join("executed").exists());
+    assert_eq!(fs::read(env.ledger()).unwrap(), before);
+    let ls = env.outlive(["ls", "-a", "-q"]);
+    assert!(ls.stdout.contains(&first) && ls.stderr.contains("newer"), "{ls:?}");
+    let prune = env.outlive(["prune"]);
+    assert_ne!(prune.code, 0, "{prune:?}");
+    assert_eq!(fs::read(env.ledger()).unwrap(), before);
+    assert_eq!(env.state_of(&first), "exited", "nothing was forgotten");
+}
+
+#[test]
+fn a_lost_ledger_is_noticed_and_jobs_are_found_by_their_files() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let live = env.sleeper(&["--name", "web"], &mut fifo);
+    fs::remove_file(env.ledger()).unwrap();
+    let ls = env.outlive(["ls", "-q"]);
+    assert_eq!((ls.stdout.trim(), ls.stderr.is_empty()), (&*live, false), "{ls:?}");
+    env.outlive(["stop", "web"]).ok();
+    fifo.end();
+    env.outlive(["reap"]).ok();
+    assert_eq!(env.json(["ls", "-a"])[0]["state"], "stopped");
+}
+
+#[test]
+fn each_run_has_one_beginning_and_one_end() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    env.outlive(["pause", &id]).ok();
+    env.outlive(["resume", &id]).ok();
+    env.outlive(["restart", &id]).ok();
+    fifo.line();
+    env.outlive(["stop", &id]).ok();
+    fifo.end();
+    let records = env.records();
+    for kind in ["launched", "exited"] {
+        let runs: Vec<&Value> = records.iter().filter(|r| r["kind"] == kind).map(|r| &r["run"]).collect();
+        assert_eq!(runs, [1, 2], "{kind}");
+    }
+    for (at, record) in records.iter().enumerate() {
+        assert_eq!((&record["v"], &record["seq"], &record["id"]), (&json!(1), &json!(at + 1), &json!(id)));
+        assert!(record["at"].as_str().unwrap().ends_with('Z'), "{record}");
+    }
+    let events = env.outlive(["events"]).ok().stdout;
+    assert_eq!(events, fs::read_to_string(env.ledger()).unwrap());
+    let kinds: Vec<&str> = records.iter().map(|record| record["kind"].as_str().unwrap()).collect();
+    for kind in ["paused", "resumed", "stop-requested", "restarted"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_reader_is_told_of_each_end_once() {
+    let env = TestEnv::new();
+    let read = || env.outlive(["events", "--reader", "inbox", "--ends"]).ok().stdout;
+    let ids = |text: &str| -> Vec<String> {
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
+        text.lines().map(id).collect()
+    };
+    let first = env.run(["true"]);
+    env.outlive(["wait", "--group", &first]).ok();
+    assert_eq!((ids(&read()), read()), (vec![first.clone()], String::new()));
+    let mut fifo = env.fifo("life");
+    let second = env.sleeper(&[], &mut fifo);
+    env.kill_unseen(&second);
+    fifo.end();
+    assert_eq!((ids(&read()), read()), (vec![second], String::new()), "settled by whoever asks");
+}
+
+#[test]
+fn two_restarts_at_once_make_one_new_run() {
+    for alive in [true, false] {
+        let env = TestEnv::new();
+        let (mut fifo, gate) = (env.fifo("life"), env.gate("gate"));
+        let id = env.script("echo up >&3; read go <\"$2\"", &[fifo.path(), gate.path()]);
+        fifo.line();
+        if !alive {
+            gate.open();
+            fifo.end();
+            env.outlive(["wait", "--group", &id]).ok();
+        }
+        // Both have looked before either begins: the job is held until both wait for it.
+        let outs = std::thread::scope(|scope| {
+            let restarts = [(); 2].map(|()| scope.spawn(|| env.outlive(["restart", "--json", &id])));
+            restarts.map(|restart| restart.join().unwrap())
+        });
+        fifo.line();
+        let runs = outs.map(|out| out.ok().json()[0]["run"].as_i64().unwrap());
+        let latest = env.job(&id)["run"].as_i64().unwrap();
+        // One after the other they are two; at once they are one; the same number is told of the same run.
+        assert!(runs.contains(&latest) && latest <= 3, "{runs:?} {latest}");
+        let launched = env.records().iter().filter(|record| record["kind"] == "launched").count();
+        assert_eq!(launched as i64, latest);
+    }
+}
+
+#[test]
+fn reaping_twice_or_at_once_is_the_same_as_once() {
+    let env = TestEnv::new();
+    let (mut orphan_life, mut lost_life, mut owned_life) = (env.fifo("1"), env.fifo("2"), env.fifo("3"));
+    let orphan = env.sleeper(&[], &mut orphan_life);
+    let lost = env.sleeper(&[], &mut lost_life);
+    let owned = env.sleeper(&[], &mut owned_life);
+    env.kill_supervisor(&orphan);
+    env.kill_unseen(&lost);
+    lost_life.end();
+    assert_eq!(env.json(["reap", "--orphans", "keep", "-l", "no=such"]), json!([]));
+    let reaped = std::thread::scope(|scope| {
+        let reaps = [(); 2].map(|()| scope.spawn(|| env.outlive(["reap", "--json"]).ok().json()));
+        reaps.map(|reap| reap.join().unwrap())
+    });
+    orphan_life.end();
+    let told = |id: &str| {
+        reaped.iter().flat_map(|jobs| jobs.as_array().unwrap()).filter(|job| job["id"] == id).count()
+    };
+    assert!((told(&orphan), told(&lost), told(&owned)) >= (1, 1, 0) && told(&owned) == 0, "{reaped:?}");
+    assert_eq!(env.json(["reap"]), json!([]));
+    assert_eq!(env.state_of(&owned), "running");
+    for id in [&orphan, &lost] {
+        let ends = env.records().iter().filter(|r| r["id"] == **id && r["kind"] == "interrupted").count();
+        assert_eq!((ends, env.state_of(id)), (1, "interrupted".into()));
+    }
+}

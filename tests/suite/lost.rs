@@ -1,0 +1,370 @@
+//! Public reports, made small: what was killed, damaged or recycled while nobody looked.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::env::{Output, TestEnv};
+use crate::process::{self, is_alive};
+
+/// A process that is no job's.
+struct Stranger(Child);
+
+impl Stranger {
+    fn new(env: &TestEnv, words: &[&str]) -> Self {
+        let mut command = env.program("setsid");
+        command.args(words).env_clear().stdout(Stdio::null()).stderr(Stdio::null());
+        let stranger = Self(command.spawn().unwrap());
+        // Only once it is executed does it have its own command line and session.
+        crate::env::eventually("the stranger is executed", || {
+            fs::read(format!("/proc/{}/cmdline", stranger.0.id())).is_ok_and(|raw| {
+                raw.split(|&byte| byte == 0)
+                    .filter(|word| !word.is_empty())
+                    .eq(words.iter().map(|w| w.as_bytes()))
+            })
+        });
+        stranger
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.0.id()).unwrap()
+    }
+
+    fn lives(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A flock held by the test.
+struct LockHeld(#[expect(dead_code, reason = "held, not used")] nix::fcntl::Flock<fs::File>);
+
+impl LockHeld {
+    fn new(path: &Path) -> Self {
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path).unwrap();
+        Self(nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap())
+    }
+}
+
+/// hcom-mcp#9, openai/codex#29593
+#[test]
+fn case_12_a_damaged_ledger_is_never_an_empty_list() {
+    for damage in [&b"{\"bad"[..], &[0; 4096], b"\n\n{\"v\":1}\nnonsense\n", b""] {
+        let env = TestEnv::new();
+        let mut fifo = env.fifo("life");
+        let live = env.sleeper(&[], &mut fifo);
+        let ended = env.run(["true"]);
+        env.outlive(["wait", &ended]).ok();
+        fs::write(env.ledger(), damage).unwrap();
+        let ls = env.outlive(["--json", "ls", "-a"]);
+        assert!(ls.stderr.contains("damaged"), "{ls:#?}");
+        let mut found: Vec<(Value, Value)> = ls
+            .json()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|job| (job["id"].clone(), job["state"].clone()))
+            .collect();
+        let mut wanted = vec![(json!(live), json!("running")), (json!(ended), json!("exited"))];
+        found.sort_by_key(|(id, _)| id.to_string());
+        wanted.sort_by_key(|(id, _)| id.to_string());
+        assert_eq!(found, wanted);
+        assert_eq!(fs::read(env.ledger()).unwrap(), damage, "a listing wrote to the ledger");
+        env.outlive(["reap"]).ok();
+        let next = env.run(["true"]);
+        assert!(fs::read(env.ledger()).unwrap().starts_with(damage), "what cannot be read was overwritten");
+        env.outlive(["wait", &next]).ok();
+        env.outlive(["stop", &live]).ok();
+        fifo.end();
+    }
+}
+
+/// lionagi#3402, pueue#302, atuin#4034
+#[test]
+fn case_13_a_stranger_under_a_recorded_number_lives() {
+    type Forge = fn(&mut Value, i32);
+    let other_start: Forge = |launch, pid| {
+        for field in ["pid", "pgid", "sid"] {
+            launch["identity"][field] = json!(pid);
+        }
+        launch["identity"]["start_time"] = json!(process::start_of(pid).unwrap() - 1);
+    };
+    let other_boot: Forge = |launch, pid| {
+        for field in ["pid", "pgid", "sid"] {
+            launch["identity"][field] = json!(pid);
+        }
+        launch["identity"]["start_time"] = json!(process::start_of(pid).unwrap());
+        launch["identity"]["place"]["boot_id"] = json!("00000000-0000-0000-0000-000000000000");
+    };
+    for (forge, cause, identity) in
+        [(other_start, "supervisor-lost", "recycled"), (other_boot, "reboot", "stale")]
+    {
+        for command in ["stop", "reap", "ls", "wait", "restart"] {
+            let env = TestEnv::new();
+            let mut fifo = env.fifo("life");
+            let id = env.sleeper(&[], &mut fifo);
+            env.kill_unseen(&id);
+            fifo.end();
+            // The very same command: only the start time, or the boot, tells them apart.
+            let mut stranger = Stranger::new(&env, &["sleep", "1000"]);
+            env.forge(&id, |launch| forge(launch, stranger.pid()));
+            let words: &[&str] = match command {
+                "ls" => &["ls", "-a"],
+                "reap" => &["reap"],
+                _ => &[command, &id],
+            };
+            env.outlive(words).ended(if command == "wait" { 122 } else { 0 });
+            assert!(stranger.lives(), "{command} ended a stranger");
+            let ended: Vec<Value> =
+                env.records().into_iter().filter(|record| record["kind"] == "interrupted").collect();
+            assert_eq!(ended.len(), 1, "{command}");
+            assert_eq!((&ended[0]["run"], &ended[0]["cause"]), (&json!(1), &json!(cause)), "{command}");
+            if command != "restart" {
+                let job = env.job(&id);
+                assert_eq!((&job["state"], &job["identity"]), (&json!("interrupted"), &json!(identity)));
+            }
+        }
+    }
+}
+
+/// The same number and even the same start time, but nothing else speaks for it: left alone, and said so.
+#[test]
+fn case_13_what_cannot_be_proven_is_left_alone() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    env.kill_unseen(&id);
+    fifo.end();
+    let mut stranger = Stranger::new(&env, &["sleep", "1234"]);
+    env.forge(&id, |launch| {
+        for field in ["pid", "pgid", "sid"] {
+            launch["identity"][field] = json!(stranger.pid());
+        }
+        launch["identity"]["start_time"] = json!(process::start_of(stranger.pid()).unwrap());
+        launch["identity"]["pidfd_inode"] = Value::Null;
+    });
+    let job = env.job(&id);
+    assert_eq!((&job["state"], &job["identity"]), (&json!("unknown"), &json!("unverified")));
+    let stop = env.outlive(["stop", "-t", "0", &id]).ended(1);
+    assert!(stop.stderr.contains("left alone") || stop.stderr.contains("still alive"), "{stop:?}");
+    assert_eq!(env.json(["reap"])[0]["action"], "left-alone");
+    assert_ne!(env.outlive(["restart", &id]).code, 0);
+    env.outlive(["wait", &id]).ended(122);
+    assert!(stranger.lives());
+}
+
+/// podman#439, conmon
+#[test]
+fn case_14_a_status_that_nobody_saw_is_never_0() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let gate = env.gate("gate");
+    let killed = env.sleeper(&[], &mut fifo);
+    env.kill_unseen(&killed);
+    fifo.end();
+    let mut fifo = env.fifo("life of the other");
+    let left = env.script("echo up >&3; read go <\"$2\"; exit 0", &[fifo.path(), gate.path()]);
+    fifo.line();
+    env.kill_supervisor(&left);
+    gate.open();
+    fifo.end();
+    // The end of the FIFO comes a moment before the process is dead.
+    for id in [killed, left] {
+        env.outlive(["wait", &id]).ended(122);
+        let job = env.job(&id);
+        assert_eq!((&job["state"], &job["cause"]), (&json!("interrupted"), &json!("supervisor-lost")));
+        assert!(job["exit_code"].is_null() && job["signal"].is_null());
+        assert_eq!(job["executed"], true);
+    }
+}
+
+/// hermes-agent#31980
+#[test]
+fn case_15_an_orphan_is_shown_and_can_be_stopped() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.script("(setsid sleep 1001 &); sleep 1002 & echo up >&3; exec sleep 1003", &[fifo.path()]);
+    fifo.line();
+    env.kill_supervisor(&id);
+    let listed = env.json(["ls"]);
+    assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&json!(id), &json!("orphaned")));
+    assert_eq!(listed[0]["identity"], "owned");
+    env.outlive(["wait", "-t", "0", &id]).ended(124);
+    let stop = env.outlive(["stop", &id]).ok();
+    assert!(stop.stderr.contains("supervisor"), "{stop:?}");
+    fifo.end();
+    assert_eq!(env.state_of(&id), "interrupted");
+}
+
+/// pingdotgg/t3code#22324
+#[test]
+fn case_16_what_a_wrapper_left_behind_is_reaped_and_its_double_is_not() {
+    // Second round: the server wipes its environment, so that only its session speaks for it.
+    for server in ["exec sleep 4242", "sleep 4241 & exec env -i sleep 4242"] {
+        let env = TestEnv::new();
+        let (mut fifo, gate) = (env.fifo("life"), env.gate("gate"));
+        let script = format!("(read go <\"$2\"; echo up >&3; {server}) & exit 0");
+        let id = env.script(&script, &[fifo.path(), gate.path()]);
+        env.outlive(["wait", &id]).ok();
+        assert_eq!(env.state_of(&id), "lingering");
+        env.kill_supervisor(&id);
+        gate.open();
+        fifo.line();
+        let mut double = Stranger::new(&env, &["sleep", "4242"]);
+        let reaped = env.json(["reap"]);
+        let found = (&reaped[0]["action"], &reaped[0]["id"]);
+        assert_eq!(found, (&json!("stopped"), &json!(id)), "{server}");
+        fifo.end();
+        assert!(double.lives());
+        let job = env.job(&id);
+        assert_eq!((&job["state"], &job["exit_code"]), (&json!("exited"), &json!(0)), "its end was known");
+    }
+}
+
+/// overmind#50, pueue#311
+#[test]
+fn case_17_a_killed_outlive_is_in_nobodys_way() {
+    let env = TestEnv::new();
+    env.outlive(["ls"]).ok();
+    // Wherever the kill happens to hit them.
+    for words in [&["run", "--name", "web", "--", "true"][..], &["reap"], &["ls", "-a"]] {
+        for _ in 0..8 {
+            let mut child = env.command(words).spawn().unwrap();
+            child.kill().unwrap();
+            Output::finish(child, "killed");
+        }
+    }
+    for lock in ["ledger.lock", "names/web"] {
+        fs::write(env.state().join(lock), "4194304 left behind\n").unwrap();
+    }
+    let id = env.run(["--name", "web", "--replace", "--", "sh", "-c", "exit 3"]);
+    env.outlive(["wait", "web"]).ended(3);
+    env.outlive(["reap"]).ok();
+    assert_eq!(env.outlive(["ls", "-q"]).ok().stdout, "");
+    for job in env.json(["ls", "-a"]).as_array().unwrap() {
+        match (job["state"].as_str().unwrap(), &job["executed"]) {
+            ("exited" | "stopped", Value::Bool(true))
+            | ("failed", Value::Bool(false))
+            | ("interrupted", _) => {}
+            _ => panic!("{job}"),
+        }
+    }
+    assert_eq!(env.job(&id)["exit_code"], 3);
+}
+
+/// Killed at one certain place: the run has its files, the ledger does not know it, the gate is shut.
+#[test]
+fn case_17_a_launcher_killed_before_the_record_has_executed_nothing() {
+    let env = TestEnv::new();
+    env.outlive(["ls"]).ok();
+    let lock = LockHeld::new(&env.state().join("ledger.lock"));
+    let mut launcher = env.command(["run", "--name", "web", "--", "touch", "executed"]).spawn().unwrap();
+    let mut stderr = BufReader::new(launcher.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert!(said.contains("waiting for the lock of the ledger"), "{said}");
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    drop(lock);
+    let id = env.run(["--name", "web", "--", "true"]);
+    env.outlive(["wait", &id]).ok();
+    env.outlive(["reap"]).ok();
+    let jobs = env.json(["ls", "-a"]);
+    let broken: Vec<&Value> = jobs.as_array().unwrap().iter().filter(|job| job["id"] != *id).collect();
+    assert_eq!(broken.len(), 1, "{jobs}");
+    assert_eq!((&broken[0]["state"], &broken[0]["executed"]), (&json!("failed"), &json!(false)));
+    assert!(!env.work().join("executed").exists());
+}
+
+/// A stop goes on to the end although whoever asked for it is killed.
+#[test]
+fn case_17_a_stop_outlives_its_asker() {
+    for orphan in [false, true] {
+        let env = TestEnv::new();
+        let mut fifo = env.fifo("life");
+        let id = env.script(
+            "trap 'echo term >&3' TERM; echo up >&3; while :; do sleep 1000 3>&- & wait $!; done",
+            &[fifo.path()],
+        );
+        fifo.line();
+        if orphan {
+            env.kill_supervisor(&id);
+        }
+        let mut stop = env.command(["stop", "-t", "500ms", &id]).spawn().unwrap();
+        assert_eq!(fifo.line(), "term");
+        stop.kill().unwrap();
+        stop.wait().unwrap();
+        fifo.end();
+        let job = env.json(["wait", "--group", &id])[0].clone();
+        let wanted = if orphan { "interrupted" } else { "stopped" };
+        assert_eq!(job["state"], wanted, "{job}");
+    }
+}
+
+/// opencode#23422
+#[test]
+fn case_23_nothing_is_ever_run_again() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.script("echo once >>ran; echo up >&3; exec sleep 1000", &[fifo.path()]);
+    fifo.line();
+    env.kill_unseen(&id);
+    fifo.end();
+    for words in [
+        &["reap"][..],
+        &["ls"],
+        &["wait", &id],
+        &["reap", "--orphans", "keep"],
+        &["show", &id],
+        &["stop", &id],
+    ] {
+        env.outlive(words);
+    }
+    assert_eq!(fs::read_to_string(env.work().join("ran")).unwrap(), "once\n");
+    assert_eq!(env.state_of(&id), "interrupted");
+}
+
+/// jenkinsci/durable-task#66
+#[test]
+fn case_26_an_empty_or_half_sidecar_is_no_exit() {
+    for half in ["", "{", "{\"state\":\"exited\",\"at\":\"2026-01-01T00:00:00Z\",\"exit_code\":0", "\0\0\0\0"]
+    {
+        let env = TestEnv::new();
+        let mut fifo = env.fifo("life");
+        let id = env.sleeper(&[], &mut fifo);
+        env.kill_unseen(&id);
+        fifo.end();
+        fs::write(env.run_dir(&id, 1).join("exit.json"), half).unwrap();
+        env.outlive(["wait", &id]).ended(122);
+        let job = env.job(&id);
+        assert_eq!((&job["state"], &job["exit_code"]), (&json!("interrupted"), &Value::Null), "{half:?}");
+    }
+}
+
+/// systemd#8486, actions/runner#598
+#[test]
+fn case_30_a_massacre_is_told_at_the_next_call() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.script("sleep 1001 & echo up >&3; exec sleep 1000", &[fifo.path()]);
+    fifo.line();
+    let supervisor = env.supervisor(&id);
+    // Supervisor first, then whatever carries the mark: nobody is left to write anything down.
+    supervisor.kill();
+    env.leftovers().iter().for_each(process::Process::kill);
+    fifo.end();
+    assert!(!is_alive(supervisor.pid));
+    let ends = env.outlive(["events", "--ends"]).ok().stdout;
+    let end: Value = serde_json::from_str(ends.trim()).unwrap();
+    assert_eq!((&end["kind"], &end["id"]), (&json!("interrupted"), &json!(id)));
+    env.outlive(["wait", &id]).ended(122);
+}
