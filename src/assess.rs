@@ -72,6 +72,12 @@ impl Observer {
             RunLock::Unended.wait_for(&file, Some(RECORD_WAIT))?;
             assessed = self.look(assessed.launch, Some(file))?;
         }
+        if assessed.judgement.cause == Some(crate::job::Cause::Unproven)
+            && await_exiting(assessed.launch.identity.sid)
+        {
+            let exit = assessed.exit.take();
+            assessed = self.look(assessed.launch, exit)?;
+        }
         Ok(assessed)
     }
 
@@ -278,6 +284,19 @@ impl Observer {
         let table: Vec<Stat> = proc::table().into_iter().filter(|stat| stat.pid != me).collect();
         members::provable(launch, &table, &|pid| mark.of(pid), &|pid| proc::cmdline(pid), leader_proven)
     }
+}
+
+/// A process that is just ending has lost all that could prove whose it is. Waits for those of a session; whether
+/// there were any.
+fn await_exiting(session: i32) -> bool {
+    let table = proc::table();
+    let exiting = table.iter().filter(|stat| stat.sid == session && proc::exiting(stat.pid));
+    exiting.fold(false, |_, stat| {
+        if let Ok(Some(process)) = PidFd::proven(stat.id()) {
+            let _ = process.wait(Some(RECORD_WAIT));
+        }
+        true
+    })
 }
 
 impl Assessed {

@@ -8,7 +8,7 @@ use nix::libc::{SIGCONT, SIGKILL};
 
 use crate::sys::clock;
 use crate::sys::pidfd::PidFd;
-use crate::sys::proc::Stat;
+use crate::sys::proc::{Seen, Stat, look};
 
 /// How long a killed process may take to go before it counts as a survivor.
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
@@ -38,14 +38,26 @@ pub fn end_all(members: &dyn Fn() -> Vec<Stat>, signal: i32, grace: Duration) ->
         let _ = pass(&left, &request(signal));
         while !left.is_empty() && started.elapsed() < grace {
             wait_for_one(&left, grace.saturating_sub(started.elapsed()));
-            left = members();
+            left = look_again(members, left);
         }
     }
     let killing = clock::instant();
     while !left.is_empty() && killing.elapsed() < KILL_WAIT {
         let _ = pass(&left, &[SIGKILL]);
         wait_for_one(&left, Duration::from_millis(50));
-        left = members();
+        left = look_again(members, left);
+    }
+    left
+}
+
+/// The members now, and those of before that live: one that is just ending has lost its mark, but not its files.
+fn look_again(members: &dyn Fn() -> Vec<Stat>, before: Vec<Stat>) -> Vec<Stat> {
+    let mut left = members();
+    for stat in before {
+        let known = left.iter().any(|other| other.pid == stat.pid);
+        if !known && matches!(look(stat.pid), Seen::Alive(now) if now.start_time == stat.start_time) {
+            left.push(stat);
+        }
     }
     left
 }

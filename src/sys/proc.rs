@@ -128,6 +128,18 @@ pub fn cmdline(pid: i32) -> Option<Vec<Vec<u8>>> {
     Some(split_nul(&raw).map(<[u8]>::to_vec).collect())
 }
 
+/// Whether the process is on its way out: it runs no more code of its own and has given its memory back, its command
+/// line and environment with it, but is not dead yet. Flag PF_EXITING in field 9 of /proc/PID/stat.
+pub fn exiting(pid: i32) -> bool {
+    const PF_EXITING: u64 = 4;
+    let Ok(line) = read_small(&format!("/proc/{pid}/stat")) else { return false };
+    let after_name = line.iter().rposition(|&byte| byte == b')').and_then(|at| line.get(at + 1..));
+    let flags = after_name.and_then(|rest| {
+        std::str::from_utf8(rest).ok()?.split_ascii_whitespace().nth(6)?.parse::<u64>().ok()
+    });
+    flags.is_some_and(|flags| flags & PF_EXITING != 0)
+}
+
 /// The environment the process was executed with; none when it may not be read.
 pub fn environ(pid: i32) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
