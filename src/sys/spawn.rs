@@ -125,14 +125,18 @@ fn close_each(first: libc::c_uint) {
     }
 }
 
-/// Every disposition to its default: what a parent ignores is inherited through fork and exec.
+/// Every disposition to its default: what a parent ignores is inherited through fork and exec. The libraries' own
+/// signals too, which signal(3) refuses to touch: glibc's posix_spawn leaves 32 ignored.
 ///
 /// # Safety
 /// No handler of this process may be needed any longer.
 unsafe fn default_signals() {
+    // The kernel's struct sigaction, all zero on every architecture: SIG_DFL, no flags, an empty mask.
+    let default = [0_u64; 8];
+    let old = std::ptr::null_mut::<libc::c_void>();
     for signal in 1..=64 {
         // SAFETY: the default disposition runs no code of ours; numbers that may not be set are refused.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), old, 8) };
     }
 }
 
