@@ -5,7 +5,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::env::{Output, TestEnv};
+use crate::lock::Held;
 
 fn append(env: &TestEnv, text: &str) {
     OpenOptions::new().append(true).open(env.ledger()).unwrap().write_all(text.as_bytes()).unwrap();
@@ -133,21 +134,18 @@ fn two_restarts_at_once_make_one_new_run() {
         fifo.line();
         if !alive {
             gate.open();
-            fifo.end();
             env.outlive(["wait", "--group", &id]).ok();
         }
-        // Both have looked before either begins: the job is held until both wait for it.
-        let outs = std::thread::scope(|scope| {
-            let restarts = [(); 2].map(|()| scope.spawn(|| env.outlive(["restart", "--json", &id])));
-            restarts.map(|restart| restart.join().unwrap())
-        });
-        fifo.line();
-        let runs = outs.map(|out| out.ok().json()[0]["run"].as_i64().unwrap());
-        let latest = env.job(&id)["run"].as_i64().unwrap();
-        // One after the other they are two; at once they are one; the same number is told of the same run.
-        assert!(runs.contains(&latest) && latest <= 3, "{runs:?} {latest}");
+        // Both have seen run 1 before either may begin.
+        let op = Held::new(&env.state().join("jobs").join(&id).join("op"));
+        let both = [(); 2].map(|()| op.block(&mut env.command(["restart", "--json", &id])));
+        drop(op);
+        for restart in both {
+            assert_eq!(Output::finish(restart, "restart").ok().json()[0]["run"], 2);
+        }
+        assert_eq!(fifo.line(), "up");
         let launched = env.records().iter().filter(|record| record["kind"] == "launched").count();
-        assert_eq!(launched as i64, latest);
+        assert_eq!((launched, env.state_of(&id)), (2, "running".into()));
     }
 }
 

@@ -1,13 +1,12 @@
 //! Public reports, made small: what was killed, damaged or recycled while nobody looked.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::env::{Output, TestEnv};
+use crate::lock::Held;
 use crate::process::{self, is_alive};
 
 /// A process that is no job's.
@@ -42,16 +41,6 @@ impl Drop for Stranger {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// A flock held by the test.
-struct LockHeld(#[expect(dead_code, reason = "held, not used")] nix::fcntl::Flock<fs::File>);
-
-impl LockHeld {
-    fn new(path: &Path) -> Self {
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path).unwrap();
-        Self(nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap())
     }
 }
 
@@ -157,7 +146,8 @@ fn case_13_what_cannot_be_proven_is_left_alone() {
     let stop = env.outlive(["stop", "-t", "0", &id]).ended(1);
     assert!(stop.stderr.contains("left alone") || stop.stderr.contains("still alive"), "{stop:?}");
     assert_eq!(env.json(["reap"])[0]["action"], "left-alone");
-    assert_ne!(env.outlive(["restart", &id]).code, 0);
+    let restart = env.outlive(["restart", &id]);
+    assert!(restart.code != 0 && restart.stderr.contains("proves that it is ours"), "{restart:?}");
     env.outlive(["wait", &id]).ended(122);
     assert!(stranger.lives());
 }
@@ -203,6 +193,24 @@ fn case_15_an_orphan_is_shown_and_can_be_stopped() {
     assert!(stop.stderr.contains("supervisor"), "{stop:?}");
     fifo.end();
     assert_eq!(env.state_of(&id), "interrupted");
+}
+
+#[test]
+fn case_15_an_orphan_can_be_restarted_and_paused_it_can_not_be() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&["--name", "web"], &mut fifo);
+    env.kill_supervisor(&id);
+    env.outlive(["pause", &id]).refused(1, "orphaned");
+    env.outlive(["run", "--name", "web", "--", "true"]).refused(125, "orphaned");
+    let old = env.leader(&id);
+    let restarted = env.json(["restart", &id]);
+    assert_eq!(fifo.line(), "up");
+    assert_eq!((&restarted[0]["run"], &restarted[0]["state"]), (&json!(2), &json!("running")));
+    old.wait();
+    let ends: Vec<Value> =
+        env.records().into_iter().filter(|record| record["kind"] == "interrupted").collect();
+    assert_eq!((ends.len(), &ends[0]["run"]), (1, &json!(1)));
 }
 
 /// pingdotgg/t3code#22324
@@ -266,14 +274,11 @@ fn case_17_a_killed_outlive_is_in_nobodys_way() {
 fn case_17_a_launcher_killed_before_the_record_has_executed_nothing() {
     let env = TestEnv::new();
     env.outlive(["ls"]).ok();
-    let lock = LockHeld::new(&env.state().join("ledger.lock"));
-    let mut launcher = env.command(["run", "--name", "web", "--", "touch", "executed"]).spawn().unwrap();
-    let mut stderr = BufReader::new(launcher.stderr.take().unwrap());
-    let mut said = String::new();
-    stderr.read_line(&mut said).unwrap();
-    assert!(said.contains("waiting for the lock of the ledger"), "{said}");
+    let lock = Held::new(&env.state().join("ledger.lock"));
+    let words = ["run", "--name", "web", "--", "touch", "executed"];
+    let mut launcher = lock.block(&mut env.command(words));
     launcher.kill().unwrap();
-    launcher.wait().unwrap();
+    Output::finish(launcher, "killed");
     drop(lock);
     let id = env.run(["--name", "web", "--", "true"]);
     env.outlive(["wait", &id]).ok();
