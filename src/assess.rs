@@ -128,6 +128,8 @@ impl Observer {
         // The lock is ours through `file` and its copy: to this look it is free.
         let again = self.look(launch, Some(file.try_clone()?))?;
         if again.judgement.state != State::Interrupted || again.outcome.is_some() {
+            // The caller keeps the file, but must not look like a supervisor with it.
+            RunLock::Both.release(&file)?;
             return Ok(again);
         }
         let mut outcome = Outcome::bare(End::Interrupted, again.judgement.cause, clock::now());
