@@ -72,9 +72,10 @@ impl Observer {
             RunLock::Unended.wait_for(&file, Some(RECORD_WAIT))?;
             assessed = self.look(assessed.launch, Some(file))?;
         }
-        if assessed.judgement.cause == Some(crate::job::Cause::Unproven)
-            && await_exiting(assessed.launch.identity.sid)
-        {
+        // One that is just ending has lost all that proves whose it is: looked at again once it is dead.
+        let mut changing = true;
+        while changing && assessed.judgement.cause == Some(crate::job::Cause::Unproven) {
+            changing = await_exiting(assessed.launch.identity.sid);
             let exit = assessed.exit.take();
             assessed = self.look(assessed.launch, exit)?;
         }
@@ -141,6 +142,10 @@ impl Observer {
 
     /// Records an end that the ledger does not know. None if it does by now, or if another run has begun.
     pub fn tell_ledger(&self, job: Assessed) -> Result<Option<Assessed>> {
+        // A supervisor that lives is about to do it: the end would be told twice.
+        if let (true, Some(exit)) = (job.judgement.supervised, &job.exit) {
+            RunLock::Supervised.wait_for(exit, Some(RECORD_WAIT))?;
+        }
         let _op = self.op(job.id())?;
         let book = ledger::read(&self.dir)?;
         let known = book.job(job.id());
@@ -288,17 +293,16 @@ impl Observer {
     }
 }
 
-/// A process that is just ending has lost all that could prove whose it is. Waits for those of a session; whether
-/// there were any.
+/// Waits for those of a session that are just ending; whether there were any, and all of them are dead now.
 fn await_exiting(session: i32) -> bool {
     let table = proc::table();
-    let exiting = table.iter().filter(|stat| stat.sid == session && proc::exiting(stat.pid));
-    exiting.fold(false, |_, stat| {
-        if let Ok(Some(process)) = PidFd::proven(stat.id()) {
-            let _ = process.wait(Some(RECORD_WAIT));
-        }
-        true
-    })
+    let mut exiting = table.iter().filter(|stat| stat.sid == session && proc::exiting(stat.pid)).peekable();
+    let dead = |stat: &Stat| match PidFd::proven(stat.id()) {
+        Ok(Some(process)) => process.wait(Some(RECORD_WAIT)).unwrap_or(false),
+        Ok(None) => true,
+        Err(_) => false,
+    };
+    exiting.peek().is_some() && exiting.all(dead)
 }
 
 impl Assessed {
