@@ -176,3 +176,38 @@ fn reaping_twice_or_at_once_is_the_same_as_once() {
         assert_eq!((ends, env.state_of(id)), (1, "interrupted".into()));
     }
 }
+
+/// A supervisor does not wait long for the ledger: the sidecar is the truth, and others tell the ledger of it.
+#[test]
+fn an_end_that_only_the_sidecar_knows_is_told_once() {
+    for words in [&["reap"][..], &["events", "--ends"]] {
+        let env = TestEnv::new();
+        let gate = env.gate("gate");
+        let id = env.run(["sh", "-c", "read go <\"$1\"; exit 7", "sh", gate.path()]);
+        let lock = Held::new(&env.state().join("ledger.lock"));
+        gate.open();
+        env.outlive(["wait", "--group", &id]).ended(7);
+        drop(lock);
+        assert!(env.records().iter().all(|record| record["kind"] == "launched"));
+        assert_eq!(env.json(["ls", "-a"])[0]["exit_code"], 7);
+        let told = env.outlive(words).ok().stdout;
+        assert!(told.contains(&id), "{words:?}: {told:?}");
+        assert_eq!(env.json(["reap"]), json!([]));
+        let ends = env.records().iter().filter(|record| record["kind"] == "exited").count();
+        assert_eq!(ends, 1, "{words:?}");
+    }
+}
+
+/// `reap` comes between the sidecar and the ledger: the supervisor is about to write there itself.
+#[test]
+fn an_end_that_is_just_being_recorded_is_not_told_twice() {
+    for _ in 0..20 {
+        let env = TestEnv::new();
+        let id = env.run(["true"]);
+        env.outlive(["wait", &id]).ok();
+        env.outlive(["reap"]).ok();
+        env.outlive(["wait", "--group", &id]).ok();
+        let ends = env.records().iter().filter(|record| record["kind"] == "exited").count();
+        assert_eq!(ends, 1);
+    }
+}
