@@ -85,8 +85,11 @@ impl App {
 
     /// Looks at every job, or at those that are not over.
     pub fn assess_all(&self, ended_too: bool) -> Result<Vec<Assessed>> {
+        let book = self.book()?;
+        // A damaged ledger is told nothing in passing: it said that nothing was changed, and may be a newer one.
+        let sound = book.damage.is_empty();
         let mut jobs = Vec::new();
-        for entry in self.book()?.jobs {
+        for entry in book.jobs {
             match entry.outcome {
                 Some(outcome) if !outcome.lingering || entry.emptied => {
                     if ended_too {
@@ -95,7 +98,7 @@ impl App {
                 }
                 known => {
                     let job = self.observer.settle(entry.launch)?;
-                    if known.is_none() {
+                    if known.is_none() && sound {
                         self.tell_ledger(&job)?;
                     }
                     if ended_too || !job.state().is_final() {
