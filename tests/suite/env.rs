@@ -165,6 +165,15 @@ impl TestEnv {
         self.supervisor(id).kill();
     }
 
+    /// Blocks until the supervisor is gone as well, which writes to the ledger last.
+    pub(crate) fn settled(&self, id: &str) {
+        let launch = self.launch_record(id, 1);
+        let start_time = launch["supervisor"]["start_time"].as_u64().unwrap();
+        if let Some(supervisor) = Process::exactly(number(&launch["supervisor"]["pid"]), start_time) {
+            supervisor.wait();
+        }
+    }
+
     /// Kills a job in a way that nobody can have seen: its supervisor first.
     pub(crate) fn kill_unseen(&self, id: &str) {
         let (supervisor, leader) = (self.supervisor(id), self.leader(id));

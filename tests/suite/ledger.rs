@@ -16,7 +16,7 @@ fn append(env: &TestEnv, text: &str) {
 fn a_torn_line_is_closed_off_and_skipped_with_one_warning() {
     let env = TestEnv::new();
     let first = env.run(["true"]);
-    env.outlive(["wait", "--group", &first]).ok();
+    env.settled(&first);
     append(&env, "{\"v\":1,\"seq\":99,\"ki");
     let ls = env.outlive(["ls", "-a", "-q"]).ok();
     assert_eq!(ls.stdout.trim(), first);
@@ -31,7 +31,7 @@ fn a_torn_line_is_closed_off_and_skipped_with_one_warning() {
 fn a_record_of_an_unknown_kind_is_kept_and_ignored() {
     let env = TestEnv::new();
     let first = env.run(["true"]);
-    env.outlive(["wait", "--group", &first]).ok();
+    env.settled(&first);
     let seq = env.records().last().unwrap()["seq"].as_u64().unwrap() + 1;
     let line = format!(
         "{{\"v\":1,\"seq\":{seq},\"kind\":\"danced\",\"id\":\"{first}\",\"run\":1,\"future\":[1]}}\n"
@@ -40,7 +40,7 @@ fn a_record_of_an_unknown_kind_is_kept_and_ignored() {
     let ls = env.outlive(["ls", "-a", "-q"]).ok();
     assert_eq!((ls.stdout.trim(), &*ls.stderr), (&*first, ""));
     let second = env.run(["true"]);
-    env.outlive(["wait", "--group", &second]).ok();
+    env.settled(&second);
     env.outlive(["prune"]).ok();
     assert!(fs::read_to_string(env.ledger()).unwrap().contains(&line), "kept through a compaction");
     let seqs: Vec<u64> = env.records().iter().filter_map(|record| record["seq"].as_u64()).collect();
@@ -51,7 +51,7 @@ fn a_record_of_an_unknown_kind_is_kept_and_ignored() {
 fn a_newer_format_is_read_as_far_as_it_goes_and_not_written_to() {
     let env = TestEnv::new();
     let first = env.run(["true"]);
-    env.outlive(["wait", "--group", &first]).ok();
+    env.settled(&first);
     append(&env, "{\"v\":99,\"seq\":99,\"kind\":\"launched\",\"id\":\"z9z9z9z\",\"run\":1}\n");
     let before = fs::read(env.ledger()).unwrap();
     env.outlive(["run", "--", "touch", "executed"]).refused(125, "newer");
@@ -116,7 +116,7 @@ fn a_reader_is_told_of_each_end_once() {
         text.lines().map(id).collect()
     };
     let first = env.run(["true"]);
-    env.outlive(["wait", "--group", &first]).ok();
+    env.settled(&first);
     assert_eq!((ids(&read()), read()), (vec![first.clone()], String::new()));
     let mut fifo = env.fifo("life");
     let second = env.sleeper(&[], &mut fifo);
@@ -134,7 +134,7 @@ fn two_restarts_at_once_make_one_new_run() {
         fifo.line();
         if !alive {
             gate.open();
-            env.outlive(["wait", "--group", &id]).ok();
+            env.settled(&id);
         }
         // Both have seen run 1 before either may begin.
         let op = Held::new(&env.state().join("jobs").join(&id).join("op"));
@@ -180,16 +180,17 @@ fn reaping_twice_or_at_once_is_the_same_as_once() {
 /// A supervisor does not wait long for the ledger: the sidecar is the truth, and others tell the ledger of it.
 #[test]
 fn an_end_that_only_the_sidecar_knows_is_told_once() {
-    for words in [&["reap"][..], &["events", "--ends"]] {
+    for words in [&["reap"][..], &["events", "--ends"], &["ls", "-a"]] {
         let env = TestEnv::new();
         let gate = env.gate("gate");
         let id = env.run(["sh", "-c", "read go <\"$1\"; exit 7", "sh", gate.path()]);
         let lock = Held::new(&env.state().join("ledger.lock"));
         gate.open();
-        env.outlive(["wait", "--group", &id]).ended(7);
+        env.outlive(["wait", &id]).ended(7);
+        env.settled(&id);
         drop(lock);
         assert!(env.records().iter().all(|record| record["kind"] == "launched"));
-        assert_eq!(env.json(["ls", "-a"])[0]["exit_code"], 7);
+        assert_eq!(env.job(&id)["exit_code"], 7);
         let told = env.outlive(words).ok().stdout;
         assert!(told.contains(&id), "{words:?}: {told:?}");
         assert_eq!(env.json(["reap"]), json!([]));
@@ -206,7 +207,7 @@ fn an_end_that_is_just_being_recorded_is_not_told_twice() {
         let id = env.run(["true"]);
         env.outlive(["wait", &id]).ok();
         env.outlive(["reap"]).ok();
-        env.outlive(["wait", "--group", &id]).ok();
+        env.settled(&id);
         let ends = env.records().iter().filter(|record| record["kind"] == "exited").count();
         assert_eq!(ends, 1);
     }

@@ -52,8 +52,7 @@ fn case_12_a_damaged_ledger_is_never_an_empty_list() {
         let mut fifo = env.fifo("life");
         let live = env.sleeper(&[], &mut fifo);
         let ended = env.run(["true"]);
-        // To the end of its supervisor, which writes to the ledger last.
-        env.outlive(["wait", "--group", &ended]).ok();
+        env.settled(&ended);
         fs::write(env.ledger(), damage).unwrap();
         let ls = env.outlive(["--json", "ls", "-a"]);
         assert!(ls.stderr.contains("damaged"), "{ls:#?}");
