@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+#[allow(clippy::disallowed_macros, reason = "this is how a build script speaks to cargo")]
 fn main() {
     println!("cargo::rerun-if-changed=.git/HEAD");
     println!("cargo::rerun-if-changed=.git/refs/heads");
