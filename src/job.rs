@@ -129,6 +129,13 @@ pub struct Place {
     pub machine_id: String,
 }
 
+impl Place {
+    /// Without these nothing that was recorded can be compared with what is seen.
+    pub fn known(&self) -> bool {
+        !self.boot_id.is_empty() && self.pid_ns != 0
+    }
+}
+
 /// Who the leader of a run is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

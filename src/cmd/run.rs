@@ -66,14 +66,12 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         Some(line) => line,
         None => spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?,
     };
-    let launched = launch::new_job(app.dir(), &plan, line, app.observer.sync)?;
-    if let (Some(lock), Launched::Running(launch)) = (&name_lock, &launched) {
-        write_name(lock, &launch.id)
-            .with_context(|| format!("cannot record the name of job {}", launch.id))?;
-    }
+    let launched = launch::new_job(app.dir(), &plan, name_lock.as_ref(), line, app.observer.sync)?;
     drop(name_lock);
     match launched {
         Launched::Running(launch) => told(app, &args, launch, ready),
+        // It could not be heard, but it is there.
+        Launched::Unconfirmed(launch) if runs(app, &launch)? => told(app, &args, launch, ready),
         other => not_running(app, &plan.argv, other),
     }
 }
@@ -126,6 +124,12 @@ fn conditions(args: &Run) -> Result<Conditions> {
     })
 }
 
+/// Whether a job is supervised and executes its command.
+fn runs(app: &App, launch: &Launch) -> Result<bool> {
+    let job = app.observer.settle(launch.clone())?;
+    Ok(job.judgement.supervised && matches!(job.state(), State::Running | State::Paused))
+}
+
 /// Files are the caller's words: relative to where the caller is.
 fn absolute(path: &PathBuf) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("bad path {}", path.display()))
@@ -174,12 +178,6 @@ fn alive_under(app: &App, name: &str) -> Result<Option<Assessed>> {
     let Some(launch) = lookup::latest(app.dir(), &id)? else { return Ok(None) };
     let job = app.observer.settle(launch)?;
     Ok(Some(job).filter(|job| !job.state().is_final()))
-}
-
-fn write_name(lock: &Flock, id: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    lock.0.write_all_at(format!("{id}\n").as_bytes(), 0)?;
-    lock.0.set_len(id.len() as u64 + 1)
 }
 
 fn plan(app: &App, args: &Run) -> Result<Plan> {
