@@ -6,7 +6,7 @@
 //! ledger it was true for: if those fit, an append reads nothing of the ledger; if not, its tail.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -275,6 +275,8 @@ pub struct Book {
     pub jobs: Vec<Entry>,
     index: HashMap<String, usize>,
     pruned: Vec<usize>,
+    /// The ids of the jobs that were pruned.
+    pub forgotten: HashSet<String>,
     /// One message for each kind of trouble met; empty if every line was read.
     pub damage: Vec<String>,
     /// A record of a newer format was met: do not write.
@@ -293,6 +295,7 @@ impl Book {
     }
 
     fn launched(&mut self, launch: Launch) {
+        self.forgotten.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
                 *entry = Entry { launch, outcome: None, emptied: false }
@@ -316,6 +319,7 @@ impl Book {
 
     /// The entry is taken out at the end of reading: one by one would be quadratic.
     fn pruned(&mut self, id: &str) {
+        self.forgotten.insert(id.to_owned());
         if let Some(at) = self.index.remove(id) {
             self.pruned.push(at);
         }
@@ -325,7 +329,7 @@ impl Book {
         if self.pruned.is_empty() {
             return;
         }
-        let gone: std::collections::HashSet<usize> = self.pruned.drain(..).collect();
+        let gone: HashSet<usize> = self.pruned.drain(..).collect();
         let jobs = std::mem::take(&mut self.jobs).into_iter().enumerate();
         self.jobs = jobs.filter(|(at, _)| !gone.contains(at)).map(|(_, entry)| entry).collect();
         self.index = self.jobs.iter().enumerate().map(|(at, entry)| (entry.launch.id.clone(), at)).collect();
@@ -461,7 +465,10 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     if book.newer {
         bail!("the ledger holds records of a newer format; it is left as it is");
     }
-    let folded = fold(&old, &book, keep_after)?;
+    // As long as files of a pruned job are left, the ledger has to know that they are no job's.
+    let left: HashSet<&str> =
+        book.forgotten.iter().map(String::as_str).filter(|id| dir.job(id).0.exists()).collect();
+    let folded = fold(&old, &book, keep_after, &left)?;
     let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
     if saved == 0 {
         return Ok(0);
@@ -479,7 +486,7 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
 }
 
 /// The pure part of compaction.
-fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
+fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Result<Vec<u8>> {
     // A job is folded where the newest of its lines stands, and only if all of them may go. Lines of a kind that
     // is not known here stay where they are and do not count.
     let known = |head: &Head| {
@@ -509,7 +516,7 @@ fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
         let over =
             |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
         let ended = book.job(id).is_none_or(over);
-        ended && newest.get(id).is_some_and(|&seq| seq <= keep_after)
+        ended && !left.contains(id) && newest.get(id).is_some_and(|&seq| seq <= keep_after)
     };
     let mut body = Vec::with_capacity(old.len());
     let mut dropped = 0;

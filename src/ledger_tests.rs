@@ -98,7 +98,7 @@ fn folding_changes_nothing_that_a_reader_sees() {
     ]);
     raw.extend(b"{\"bad\n");
     let before = parse(&raw);
-    let folded = fold(&raw, &before, u64::MAX).unwrap();
+    let folded = fold(&raw, &before, u64::MAX, &HashSet::new()).unwrap();
     let after = parse(&folded);
     assert_eq!(after.last_seq, 6);
     assert_eq!(after.job("a1").unwrap().outcome, Some(outcome()));
@@ -106,14 +106,18 @@ fn folding_changes_nothing_that_a_reader_sees() {
     assert!(after.job("b1").unwrap().outcome.is_none() && after.job("c1").is_none());
     assert_eq!(after.damage, before.damage);
     assert_eq!(lines(&folded).0.count(), 4, "a header, one folded job, one live one, the bad line");
-    assert_eq!(fold(&folded, &after, u64::MAX).unwrap(), folded, "folding twice is folding once");
+    assert_eq!(
+        fold(&folded, &after, u64::MAX, &HashSet::new()).unwrap(),
+        folded,
+        "folding twice is folding once"
+    );
 }
 
 #[test]
 fn lines_a_reader_has_not_seen_are_carried_over() {
     let raw =
         text(&[(1, launched("a1", 1)), (2, ended("a1", 1)), (3, launched("b1", 1)), (4, ended("b1", 1))]);
-    let folded = fold(&raw, &parse(&raw), 3).unwrap();
+    let folded = fold(&raw, &parse(&raw), 3, &HashSet::new()).unwrap();
     let kept = String::from_utf8(folded).unwrap();
     assert!(
         kept.contains("\"seq\":4,\"kind\":\"exited\"") && kept.contains("\"seq\":2,\"kind\":\"folded\""),
@@ -136,10 +140,10 @@ fn a_line_that_comes_after_the_end_does_not_keep_a_job_from_being_folded() {
         raw.extend(
             format!("{{\"v\":1,\"seq\":3,\"id\":\"a1\",\"run\":1,\"kind\":\"{kind}\"}}\n").into_bytes(),
         );
-        let folded = fold(&raw, &parse(&raw), u64::MAX).unwrap();
+        let folded = fold(&raw, &parse(&raw), u64::MAX, &HashSet::new()).unwrap();
         let after = parse(&folded);
         assert_eq!(after.job("a1").map(|entry| &entry.outcome), Some(&Some(outcome())), "{kind}");
         assert_eq!(after.last_seq, 3, "{kind}");
-        assert_eq!(fold(&folded, &after, u64::MAX).unwrap(), folded, "{kind}");
+        assert_eq!(fold(&folded, &after, u64::MAX, &HashSet::new()).unwrap(), folded, "{kind}");
     }
 }

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -135,6 +136,23 @@ pub fn latest_launch(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
         }
     }
     Ok(None)
+}
+
+/// Deletes the files of a job that the ledger says is pruned. The launch records go first, the latest last: with
+/// one left, but without the exits, the job would seem to have been interrupted.
+pub fn delete(dir: &StateDir, id: &str) -> Result<()> {
+    let job = dir.job(id);
+    let gone = |result: io::Result<()>, path: &Path| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot delete {}", path.display()))
+        }
+        _ => Ok(()),
+    };
+    for run in job.runs() {
+        let path = job.run(run).launch();
+        gone(std::fs::remove_file(&path), &path)?;
+    }
+    gone(std::fs::remove_dir_all(&job.0), &job.0)
 }
 
 /// The ids of every job that has a directory.

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::fs::Flock;
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
+use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
 
@@ -84,16 +85,18 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
         Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
     if let Some(name) = &launch.name {
-        let _lock = Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?;
-        if crate::lookup::named(app.dir(), name)?.as_ref() == Some(id) {
-            let _ = std::fs::remove_file(app.dir().name(name));
-        }
+        forget_name(app, name, id);
     }
-    let path = app.dir().job(id).0;
-    match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot delete {}", path.display()))
-        }
-        _ => Ok(()),
+    store::delete(app.dir(), id)
+}
+
+/// Deleted under its lock only: somebody may be launching under this name right now. A name that stays leads
+/// nowhere, which does no harm.
+fn forget_name(app: &App, name: &str, id: &str) {
+    let path = app.dir().name(name);
+    if let Ok(Some(_lock)) = Flock::attempt(&path)
+        && crate::lookup::named(app.dir(), name).is_ok_and(|now| now.as_deref() == Some(id))
+    {
+        let _ = std::fs::remove_file(path);
     }
 }

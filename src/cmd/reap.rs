@@ -110,8 +110,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
         }
     }
     let cleared = if args.labels.is_empty() { debris(app, args.dry_run)? } else { Vec::new() };
-    for id in cleared {
-        let reason = "the launch was broken off, and nothing had been executed";
+    for (id, reason) in cleared {
         if app.json {
             views.push(
                 serde_json::json!({ "schema": SCHEMA, "id": id, "action": "cleared", "reason": reason }),
@@ -172,7 +171,7 @@ fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Resu
 fn recover(app: &App, dry_run: bool) -> Result<()> {
     let book = ledger::read(app.dir())?;
     for id in store::ids(app.dir())? {
-        if book.job(&id).is_some() {
+        if book.job(&id).is_some() || book.forgotten.contains(&id) {
             continue;
         }
         let Some(launch) = store::latest_launch(app.dir(), &id)? else { continue };
@@ -181,7 +180,8 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
             continue;
         }
         let _op = app.observer.op(&id)?;
-        if ledger::read(app.dir())?.job(&id).is_some() {
+        let now = ledger::read(app.dir())?;
+        if now.job(&id).is_some() || now.forgotten.contains(&id) {
             continue;
         }
         notice!("job {id} was missing from the ledger; found by its files");
@@ -197,26 +197,34 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// Clears jobs that were never launched: no launch record, and locks that nobody holds but us. Returns their ids.
-fn debris(app: &App, dry_run: bool) -> Result<Vec<String>> {
+/// Clears jobs that were never launched (no launch record, and locks that nobody holds but us), and what a prune
+/// that was broken off has left. Returns their ids and why.
+fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
     let book = ledger::read(app.dir())?;
     let mut cleared = Vec::new();
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
-        if book.job(&id).is_some() || store::latest_launch(app.dir(), &id)?.is_some() {
+        let pruned = book.forgotten.contains(&id);
+        if book.job(&id).is_some() || (!pruned && store::latest_launch(app.dir(), &id)?.is_some()) {
             continue;
         }
         // Held until the directory is gone: a launcher that comes upon our lock begins anew elsewhere.
         let claims: Vec<Claim> =
             job.runs().into_iter().map(|run| claim(&job.run(run))).collect::<Result<_>>()?;
         let sidecars = claims.iter().any(|claim| matches!(claim, Claim::Ours(_)));
-        if claims.iter().any(|claim| matches!(claim, Claim::Held)) || (!sidecars && young(&job.0)) {
+        if claims.iter().any(|claim| matches!(claim, Claim::Held)) || (!sidecars && !pruned && young(&job.0))
+        {
             continue;
         }
         if !dry_run {
-            std::fs::remove_dir_all(&job.0).with_context(|| format!("cannot clear {}", job.0.display()))?;
+            store::delete(app.dir(), &id)?;
         }
-        cleared.push(id);
+        let why = if pruned {
+            "it was pruned, and the deletion was broken off"
+        } else {
+            "the launch was broken off, and nothing had been executed"
+        };
+        cleared.push((id, why));
     }
     Ok(cleared)
 }
