@@ -35,8 +35,8 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
     let id = seen.id.clone();
     loop {
         let op = app.observer.op(&id)?;
-        let launch =
-            lookup::latest(app.dir(), &id)?.with_context(|| format!("job {id} was pruned meanwhile"))?;
+        let launch = lookup::latest(app.dir(), &id)?
+            .ok_or_else(|| lookup::NoSuchJob(format!("job {id} was pruned meanwhile")))?;
         if launch.run > seen.run {
             return tell(app, launch);
         }
@@ -103,7 +103,9 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
                 missing.join(", ")
             );
         }
-        notice!("job {id} takes {} from this environment", taken.join(", "));
+        if !taken.is_empty() {
+            notice!("job {id} takes {} from this environment", taken.join(", "));
+        }
     }
     unmark(&mut env);
     let owner = match (&args.owner, launch.owner) {
