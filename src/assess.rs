@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, ProcessId};
 use crate::ledger::{self, Patience, Record};
+use crate::lookup::NoSuchJob;
 use crate::members::{self, Mark, Members, RunMark};
 use crate::paths::StateDir;
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, compare, judge};
@@ -161,7 +162,11 @@ impl Observer {
 
     /// Serialises long work on one job.
     pub fn op(&self, id: &str) -> Result<Flock> {
-        Flock::take(&self.dir.job(id).op(), &format!("job {id}"))
+        let job = self.dir.job(id);
+        Flock::take(&job.op(), &format!("job {id}")).map_err(|error| match job.0.is_dir() {
+            true => error,
+            false => NoSuchJob(format!("job {id} has no files any more (was it pruned meanwhile?)")).into(),
+        })
     }
 
     fn open_exit(&self, launch: &Launch) -> Result<Option<File>> {
