@@ -22,6 +22,9 @@ use crate::sys::proc::{self, Seen, Stat};
 /// How long a supervisor may take between its leader's death and the record of it.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a process that has let go of its memory may take to be dead.
+const EXIT_WAIT: Duration = Duration::from_secs(1);
+
 /// Where this process looks from.
 #[derive(Debug)]
 pub struct Observer {
@@ -281,7 +284,20 @@ impl Observer {
         let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let table: Vec<Stat> = proc::table().into_iter().filter(|stat| stat.pid != me).collect();
-        members::provable(launch, &table, &|pid| mark.of(pid), &|pid| proc::cmdline(pid), leader_proven)
+        let mut found =
+            members::provable(launch, &table, &|pid| mark.of(pid), &|pid| proc::cmdline(pid), leader_proven);
+        found.unproven.retain(|stat| !leaves(stat));
+        found
+    }
+}
+
+/// Whether a process without a proof has died since, or is about to: it lets go of its memory, and with it of every
+/// proof, a moment before it is dead.
+fn leaves(stat: &Stat) -> bool {
+    match PidFd::proven(stat.id()) {
+        Ok(Some(process)) => proc::without_memory(stat.pid) && process.wait(Some(EXIT_WAIT)).unwrap_or(false),
+        Ok(None) => true,
+        Err(_) => false,
     }
 }
 

@@ -128,6 +128,11 @@ pub fn cmdline(pid: i32) -> Option<Vec<Vec<u8>>> {
     Some(split_nul(&raw).map(<[u8]>::to_vec).collect())
 }
 
+/// Whether a process has no address space any more: it is exiting, and will never execute anything again.
+pub fn without_memory(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|text| text.starts_with("0 "))
+}
+
 /// The environment the process was executed with; none when it may not be read.
 pub fn environ(pid: i32) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
