@@ -1,5 +1,6 @@
 //! `prune`: forget finished jobs and their files. Nothing else ever deletes.
 
+use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -11,6 +12,7 @@ use crate::exit::Exit;
 use crate::fs::{Flock, RunLock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
+use crate::paths::JobDir;
 use crate::sys::clock;
 use crate::view::JobView;
 
@@ -77,6 +79,9 @@ fn older(at: &str, age: Duration) -> bool {
 /// Recorded first, then deleted: what is left of a broken-off prune is debris, not a job.
 fn one(app: &App, launch: &Launch) -> Result<()> {
     let id = &launch.id;
+    let lock = |name: &String| Flock::take(&app.dir().name(name), &format!("the name '{name}'"));
+    // In the order of everybody else: name, op, ledger.
+    let _name = launch.name.as_ref().map(lock).transpose()?;
     let _op = app.observer.op(id)?;
     let again = crate::lookup::latest(app.dir(), id)?.with_context(|| format!("job {id} is gone"))?;
     let job = app.observer.assess(again)?;
@@ -93,17 +98,34 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
     let note =
         Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
-    if let Some(name) = &launch.name {
-        let _lock = Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?;
-        if crate::lookup::named(app.dir(), name)?.as_ref() == Some(id) {
-            let _ = std::fs::remove_file(app.dir().name(name));
+    if let Some(name) = &launch.name
+        && crate::lookup::named(app.dir(), name)?.as_ref() == Some(id)
+    {
+        let _ = std::fs::remove_file(app.dir().name(name));
+    }
+    let job = app.dir().job(id);
+    delete(&job).with_context(|| format!("cannot delete {}", job.0.display()))
+}
+
+/// Deletes a job's files, its lock last: whoever waits for that makes a new one in its place, and must then find
+/// nothing of the job any more.
+fn delete(job: &JobDir) -> io::Result<()> {
+    for entry in std::fs::read_dir(&job.0)? {
+        let entry = entry?;
+        if entry.path() == job.op() {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
         }
     }
-    let path = app.dir().job(id).0;
-    match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot delete {}", path.display()))
+    let mut tries = 100;
+    loop {
+        match std::fs::remove_dir_all(&job.0) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries > 0 => tries -= 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            deleted => return deleted,
         }
-        _ => Ok(()),
     }
 }
