@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::fs::{self, RunLock};
 use crate::job::{FORMAT, Launch, Outcome};
-use crate::paths::{RunDir, StateDir};
+use crate::paths::{JobDir, RunDir, StateDir};
 
 /// Room kept for an exit: more than any outcome takes.
 pub const EXIT_ROOM: i64 = 4096;
@@ -152,7 +152,29 @@ pub fn delete(dir: &StateDir, id: &str) -> Result<()> {
         let path = job.run(run).launch();
         gone(std::fs::remove_file(&path), &path)?;
     }
-    gone(std::fs::remove_dir_all(&job.0), &job.0)
+    gone(delete_directory(&job), &job.0)
+}
+
+/// Deletes a job's directory, its lock last: whoever waits for that makes a new one in its place, and must then
+/// find nothing of the job any more.
+fn delete_directory(job: &JobDir) -> io::Result<()> {
+    for entry in std::fs::read_dir(&job.0)? {
+        let entry = entry?;
+        if entry.path() == job.op() {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    let mut tries = 100;
+    loop {
+        match std::fs::remove_dir_all(&job.0) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries > 0 => tries -= 1,
+            deleted => return deleted,
+        }
+    }
 }
 
 /// The ids of every job that has a directory.

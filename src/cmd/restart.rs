@@ -105,7 +105,9 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
                 missing.join(", ")
             );
         }
-        notice!("job {id} takes {} from this environment", taken.join(", "));
+        if !taken.is_empty() {
+            notice!("job {id} takes {} from this environment", taken.join(", "));
+        }
     }
     unmark(&mut env);
     let owner = match (&args.owner, launch.owner) {

@@ -14,7 +14,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
-use crate::environment::unmark;
+use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
 use crate::fs::Flock;
 use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
@@ -200,8 +200,9 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
     }
     unmark(&mut env);
     let owner = args.owner.as_deref().map(find_owner).transpose()?;
-    let mut secret_env = crate::env::secret_env();
-    secret_env.extend(args.secret_env.iter().cloned());
+    let mut patterns = crate::env::secret_env();
+    patterns.extend(args.secret_env.iter().cloned());
+    let secret_env = secrets(&env, patterns);
     Ok(Plan {
         name: args.name.clone(),
         argv: args.command.clone(),

@@ -91,7 +91,8 @@ fn runs(app: &App, job: &Assessed) -> Result<Vec<RunView>> {
     Ok(runs)
 }
 
-fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
+/// What is alive of the job now, as far as it can be told.
+pub fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
     if !job.judgement.supervised || job.launch.adopted {
         return if job.state().is_final() { Ok(Vec::new()) } else { living(app, job) };
     }
