@@ -117,7 +117,7 @@ fn free_port() -> u16 {
 fn server(env: &TestEnv, port: u16) -> Option<Vec<String>> {
     let python = env.program("python3").args(["-c", "import http.server"]).status();
     if !python.is_ok_and(|status| status.success()) {
-        writeln!(io::stderr(), "SKIPPED: there is no python3 to serve anything").unwrap();
+        io::stderr().write_all(b"SKIPPED: there is no python3 to serve anything\n").unwrap();
         return None;
     }
     let words = ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port.to_string()];
