@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, ProcessId};
 use crate::ledger::{self, Patience, Record};
+use crate::lookup::NoSuchJob;
 use crate::members::{self, Mark, Members, RunMark};
 use crate::paths::StateDir;
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, compare, judge};
@@ -174,7 +175,10 @@ impl Observer {
 
     /// Serialises long work on one job.
     pub fn op(&self, id: &str) -> Result<Flock> {
-        Flock::take(&self.dir.job(id).op(), &format!("job {id}"))
+        Flock::take(&self.dir.job(id).op(), &format!("job {id}")).map_err(|error| {
+            let pruned = !self.dir.job(id).0.exists();
+            if pruned { NoSuchJob(format!("job {id} was pruned meanwhile")).into() } else { error }
+        })
     }
 
     fn open_exit(&self, launch: &Launch) -> Result<Option<File>> {

@@ -8,7 +8,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
-use crate::fs::Flock;
+use crate::fs::{self, Flock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
 use crate::sys::clock;
@@ -39,6 +39,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     if let Some(age) = args.older_than {
         chosen.retain(|job| older(ended_at(job), age));
     }
+    fs::remove_hidden(&app.dir().jobs());
     let mut views = Vec::new();
     for job in chosen {
         let view = JobView { action: Some("pruned"), ..JobView::new(&job, &app.observer) };
@@ -90,7 +91,8 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
         }
     }
     let path = app.dir().job(id).0;
-    match std::fs::remove_dir_all(&path) {
+    // Whoever waits for `op` must not find it gone and the rest still there: it would begin a run in the ruins.
+    match fs::remove_whole(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot delete {}", path.display()))
         }
