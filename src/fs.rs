@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc;
@@ -261,6 +262,24 @@ pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
     result
 }
 
+/// Deletes a directory that goes out of everybody's sight in one step: nobody finds half of it. What a crash
+/// leaves is called `.NAME`, see [`remove_hidden`].
+#[allow(clippy::disallowed_methods, reason = "nothing is to be durable but the record of the deletion")]
+pub fn remove_whole(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hidden = path.with_file_name(format!(".{name}"));
+    std::fs::rename(path, &hidden)?;
+    std::fs::remove_dir_all(&hidden)
+}
+
+/// Deletes what a broken-off [`remove_whole`] left in this directory. Best effort.
+pub fn remove_hidden(directory: &Path) {
+    let hidden = |entry: &std::fs::DirEntry| entry.file_name().as_bytes().starts_with(b".");
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().filter(hidden) {
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
+
 fn flush_directory(path: &Path, sync: bool) -> io::Result<()> {
     if sync { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -300,6 +319,19 @@ mod tests {
         drop(held);
         assert!(Flock::attempt(&path).unwrap().is_some());
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_is_removed_with_what_a_crash_left() {
+        let path = scratch("whole");
+        let job = path.join("job");
+        std::fs::create_dir_all(path.join(".crashed/run")).unwrap();
+        std::fs::create_dir_all(job.join("run")).unwrap();
+        remove_whole(&job).unwrap();
+        assert!(!job.exists());
+        remove_hidden(&path);
+        // Only an empty directory can be removed like this.
+        std::fs::remove_dir(path).unwrap();
     }
 
     #[test]

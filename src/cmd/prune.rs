@@ -8,7 +8,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
-use crate::fs::{Flock, RunLock};
+use crate::fs::{self, Flock, RunLock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
 use crate::store;
@@ -43,6 +43,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     if let Some(age) = args.older_than {
         chosen.retain(|job| older(ended_at(job), age));
     }
+    fs::remove_hidden(&app.dir().jobs());
     let mut views = Vec::new();
     for job in chosen {
         let view = JobView { action: Some("pruned"), ..JobView::new(&job, &app.observer) };
