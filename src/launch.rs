@@ -184,8 +184,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     if run == 1 {
         write_env(&job, &plan.env, &plan.extras.secret_env)?;
     }
-    let place = proc::place();
-    if !place.known() {
+    if !plan.place.known() {
         bail!("cannot tell boot and PID namespace from /proc; nothing was executed");
     }
     let supervisor =
@@ -225,7 +224,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
             sid: leader.sid,
             start_time: leader.start_time,
             pidfd_inode: PidFd::open(pid).ok().and_then(|process| process.inode()),
-            place,
+            place: plan.place.clone(),
         },
         supervisor,
         adopted: false,
