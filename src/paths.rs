@@ -1,6 +1,6 @@
 //! Where things are: the state directory and the files in it.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -23,15 +23,18 @@ impl StateDir {
         let path =
             std::path::absolute(&path).with_context(|| format!("bad state directory {}", path.display()))?;
         let dir = Self(path);
-        match dir.0.symlink_metadata() {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => dir.create()?,
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot look at state directory {}", dir.0.display()));
+        // A link to nowhere is not replaced by a directory.
+        let missing =
+            |error: &io::Error| error.kind() == io::ErrorKind::NotFound && dir.0.symlink_metadata().is_err();
+        let look = || dir.0.metadata();
+        let meta = match look() {
+            Err(error) if missing(&error) => {
+                dir.create()?;
+                look()
             }
-        }
-        dir.check()?;
+            found => found,
+        };
+        dir.check(&meta.with_context(|| format!("cannot look at state directory {}", dir.0.display()))?)?;
         Ok(dir)
     }
 
@@ -56,10 +59,8 @@ impl StateDir {
         make(&self.names(), false)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, meta: &Metadata) -> Result<()> {
         let shown = self.0.display();
-        let meta =
-            std::fs::metadata(&self.0).with_context(|| format!("cannot look at state directory {shown}"))?;
         if !meta.is_dir() {
             bail!("state directory {shown} is not a directory (set OUTLIVE_STATE_DIR to another)");
         }
