@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, ProcessId};
@@ -21,6 +21,9 @@ use crate::sys::proc::{self, Seen, Stat};
 
 /// How long a supervisor may take between its leader's death and the record of it.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the supervisor of a job that has ended may take to let go of it.
+const FINISH_WAIT: Duration = Duration::from_secs(5);
 
 /// Where this process looks from.
 #[derive(Debug)]
@@ -50,6 +53,17 @@ impl Assessed {
 
     pub fn id(&self) -> &str {
         &self.launch.id
+    }
+
+    /// A supervisor that has recorded the end of a run still tells the ledger, and starts the command of `--on-exit`
+    /// with what the job's files say: what comes next, a pruning or another run, has to come after that.
+    pub fn let_supervisor_finish(&self) -> Result<()> {
+        match self.exit.as_ref().filter(|_| self.judgement.supervised) {
+            Some(exit) if !RunLock::Supervised.wait_for(exit, Some(FINISH_WAIT))? => {
+                bail!("the supervisor of job {} has not finished (try again)", self.id())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

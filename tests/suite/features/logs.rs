@@ -123,6 +123,23 @@ fn following_ends_with_the_job_and_misses_nothing() {
     fifo.end();
 }
 
+/// The next run goes on in the same file.
+#[test]
+fn following_does_not_go_on_into_the_next_run() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.script("printf 'run %s' $OUTLIVE_RUN; echo up >&3; exec sleep 1000", &[fifo.path()]);
+    for run in 1..=8 {
+        fifo.line();
+        let mut out = env.fifo(&format!("out{run}"));
+        let words = ["logs", "-f", "--run", &run.to_string(), &id].map(str::to_owned);
+        let follower = Background::into(&env, words, &out);
+        env.outlive(["restart", &id]).ok();
+        follower.finish().ok();
+        assert_eq!(out.end(), format!("run {run}"));
+    }
+}
+
 #[test]
 fn a_follower_ends_with_its_reader() {
     let env = TestEnv::new();
