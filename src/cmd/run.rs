@@ -72,7 +72,12 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         Launched::Running(launch) => told(app, &args, launch, ready),
         // It could not be heard, but it is there.
         Launched::Unconfirmed(launch) if runs(app, &launch)? => told(app, &args, launch, ready),
-        other => not_running(app, &plan.argv, other),
+        other => {
+            if let (true, Some(view)) = (app.json, failed_view(app, &other)?) {
+                super::print_json(&view)?;
+            }
+            not_running(app, &plan.argv, other)
+        }
     }
 }
 
@@ -124,8 +129,14 @@ fn conditions(args: &Run) -> Result<Conditions> {
     })
 }
 
+/// A launch that was recorded, but whose command was not executed, as the job it is.
+pub fn failed_view(app: &App, launched: &Launched) -> Result<Option<JobView>> {
+    let Launched::NotExecuted { launch: Some(launch), .. } = launched else { return Ok(None) };
+    Ok(Some(JobView::new(&app.observer.settle(launch.clone())?, &app.observer)))
+}
+
 /// Whether a job is supervised and executes its command.
-fn runs(app: &App, launch: &Launch) -> Result<bool> {
+pub fn runs(app: &App, launch: &Launch) -> Result<bool> {
     let job = app.observer.settle(launch.clone())?;
     Ok(job.judgement.supervised && matches!(job.state(), State::Running | State::Paused))
 }
@@ -138,11 +149,6 @@ fn absolute(path: &PathBuf) -> Result<PathBuf> {
 /// Reports a launch in which the command was not executed, or cannot be shown to have been.
 pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<Exit> {
     let program = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Launched::NotExecuted { launch: Some(launch), .. } = &launched
-        && app.json
-    {
-        super::print_json(&JobView::new(&app.observer.settle(launch.clone())?, &app.observer))?;
-    }
     match launched {
         Launched::NotExecuted { exec: true, errno, .. } => {
             let error = std::io::Error::from_raw_os_error(errno);
