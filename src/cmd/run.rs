@@ -16,7 +16,7 @@ use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
 use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
-use crate::fs::Flock;
+use crate::fs::{Flock, RunLock};
 use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
 use crate::launch::{self, Launched};
 use crate::lookup;
@@ -24,8 +24,12 @@ use crate::plan::{Plan, find_owner};
 use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
 use crate::steer::{self, Stop};
+use crate::sys::clock;
 use crate::sys::spawn::{self, Line};
 use crate::view::{JobView, state_words};
+
+/// How long a launch may take whose launcher has gone.
+const START_WAIT: Duration = Duration::from_secs(2);
 
 /// How many lines of output a failed readiness shows.
 const LAST_LINES: usize = 10;
@@ -182,7 +186,13 @@ pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<E
 fn alive_under(app: &App, name: &str) -> Result<Option<Assessed>> {
     let Some(id) = lookup::named(app.dir(), name)? else { return Ok(None) };
     let Some(launch) = lookup::latest(app.dir(), &id)? else { return Ok(None) };
-    let job = app.observer.settle(launch)?;
+    let mut job = app.observer.settle(launch)?;
+    // Its launcher does not hold the name any more: it is about to execute, or about to be recorded as broken off.
+    let since = clock::instant();
+    while let (State::Starting, Some(exit), true) = (job.state(), &job.exit, since.elapsed() < START_WAIT) {
+        RunLock::Unended.wait_for(exit, Some(Duration::from_millis(10)))?;
+        job = app.observer.settle(job.launch)?;
+    }
     Ok(Some(job).filter(|job| !job.state().is_final()))
 }
 
