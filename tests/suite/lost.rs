@@ -144,6 +144,9 @@ fn case_17_a_launcher_killed_before_the_record_has_executed_nothing() {
     launcher.kill().unwrap();
     Output::finish(launcher, "killed");
     drop(lock);
+    // Till its supervisor has noticed, the launch is under way, and the name is taken.
+    let job = fs::read_dir(env.state().join("jobs")).unwrap().next().unwrap().unwrap();
+    env.settled(job.file_name().to_str().unwrap());
     let id = env.run(["--name", "web", "--", "true"]);
     env.outlive(["wait", &id]).ok();
     env.outlive(["reap"]).ok();
