@@ -35,7 +35,9 @@ impl StateDir {
             found => found,
         };
         dir.check(&meta.with_context(|| format!("cannot look at state directory {}", dir.0.display()))?)?;
-        Ok(dir)
+        // A job's processes are known by the path in their mark: however it was reached, it is the same one.
+        let real = dir.0.canonicalize();
+        real.map(Self).with_context(|| format!("cannot resolve state directory {}", dir.0.display()))
     }
 
     /// A state directory that somebody else has checked: a supervisor's, from its launcher.
