@@ -6,7 +6,7 @@
 //! whoever is handed the descriptor and end with its last copy, however its holder dies.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -197,6 +197,32 @@ pub fn open_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Opens what must be a regular file of this user for reading. Neither is a symbolic link followed nor a FIFO blocked
+/// on nor a file believed that somebody else has put in its place.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    check_own(&file).map(|_| file)
+}
+
+/// Only a regular file of this user can be one of the state directory.
+pub fn check_own(file: &File) -> io::Result<std::fs::Metadata> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if meta.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::Error::other(format!("belongs to user {}", meta.uid())));
+    }
+    Ok(meta)
+}
+
+/// Reads a regular file as a whole.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    open_regular(path)?.read_to_end(&mut raw)?;
+    Ok(raw)
+}
+
 /// Creates a file that must not exist yet, 0600.
 pub fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
@@ -255,6 +281,19 @@ pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     result
+}
+
+/// Deletes a directory and all that is in it. It loses its name first: what a crash leaves of it is never found half.
+#[allow(clippy::disallowed_methods, reason = "nothing is to be kept here")]
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let nameless = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    std::fs::rename(path, &nameless)?;
+    match std::fs::remove_dir_all(nameless) {
+        // Somebody who clears what broken-off deletions left was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 fn flush_directory(path: &Path, sync: bool) -> io::Result<()> {
