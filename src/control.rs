@@ -44,7 +44,7 @@ impl Request {
             ["stop", signal, grace, cause] => Some(Self::Stop {
                 signal: signal.parse().ok().filter(|signal| (1..=64).contains(signal))?,
                 grace: Duration::from_millis(grace.parse().ok()?),
-                cause: serde_json::from_value(serde_json::Value::String((*cause).to_owned())).ok()?,
+                cause: Cause::of(cause)?,
             }),
             ["pause"] => Some(Self::Pause),
             ["resume"] => Some(Self::Resume),

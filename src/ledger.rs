@@ -6,7 +6,7 @@
 //! ledger it was true for: if those fit, an append reads nothing of the ledger; if not, its tail.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fs::{self, Flock};
-use crate::job::{FORMAT, Launch, Outcome};
+use crate::job::{FORMAT, Launch, Outcome, is_id};
 use crate::paths::StateDir;
 
 /// What a line says, besides its number.
@@ -69,15 +70,69 @@ struct NoteBody<'a> {
 }
 
 /// A finished job, folded to one line by compaction.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct FoldedBody {
     id: String,
     run: u32,
-    at: String,
     launch: Launch,
     outcome: Outcome,
     #[serde(default)]
     emptied: bool,
+}
+
+/// The same to be written: launch and outcome as their lines had them.
+#[derive(Serialize)]
+struct FoldedFields<'a> {
+    id: &'a str,
+    run: u32,
+    at: &'a str,
+    launch: Value,
+    outcome: Value,
+    emptied: bool,
+}
+
+/// What a line that can be read says.
+enum Said {
+    Launched(Box<Launch>),
+    Adopted(Box<Launch>),
+    Ended(Outcome),
+    Folded(Box<FoldedBody>),
+    Emptied,
+    Pruned,
+    /// Something that happened to a job, of which a reader keeps nothing.
+    Noted,
+    /// A kind that is not known here.
+    Other,
+}
+
+/// Reads one line; none if it cannot be.
+fn read_line(line: &[u8]) -> Option<(Head<'_>, Said)> {
+    let head = serde_json::from_slice::<Head>(line).ok()?;
+    let said = match read_body(&head, line) {
+        None if head.v > FORMAT => Said::Other,
+        body => body?,
+    };
+    Some((head, said))
+}
+
+/// An id that is none would lead out of the directory of its job.
+fn read_body(head: &Head, line: &[u8]) -> Option<Said> {
+    let launch =
+        || serde_json::from_slice::<Launch>(line).ok().filter(|launch| is_id(&launch.id)).map(Box::new);
+    Some(match &*head.kind {
+        "launched" => Said::Launched(launch()?),
+        "adopted" => Said::Adopted(launch()?),
+        "exited" | "interrupted" => Said::Ended(serde_json::from_slice(line).ok()?),
+        "folded" => {
+            let body: FoldedBody = serde_json::from_slice(line).ok()?;
+            let one = is_id(&body.id) && body.launch.id == body.id && body.launch.run == body.run;
+            Said::Folded(one.then(|| Box::new(body))?)
+        }
+        "emptied" => Said::Emptied,
+        "pruned" => Said::Pruned,
+        "stop-requested" | "paused" | "resumed" | "restarted" | "on-exit" => Said::Noted,
+        _ => Said::Other,
+    })
 }
 
 /// What every line has.
@@ -132,10 +187,13 @@ pub enum Patience {
 pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool) -> Result<u64> {
     let lock = lock(dir, patience)?;
     let mut ledger = open(dir)?;
-    let (len, inode) = length_and_inode(&ledger)?;
+    let (len, inode) = length_and_inode(&ledger)
+        .with_context(|| format!("cannot use the ledger {}", dir.ledger().display()))?;
     let known = Known::read(&lock.0);
     let (mut seq, torn) = match &known {
-        Some(known) if (known.len, known.inode) == (len, inode) => (known.seq, false),
+        Some(known) if (known.len, known.inode) == (len, inode) && ends_a_line(&ledger, len) => {
+            (known.seq, false)
+        }
         _ => {
             let tail = read_tail(&ledger, len)?;
             (tail.seq.max(known.as_ref().map_or(0, |known| known.seq)), tail.torn)
@@ -149,7 +207,7 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
     }
     let mut text = if torn { b"\n".to_vec() } else { Vec::new() };
     for record in records {
-        seq += 1;
+        seq = seq.checked_add(1).context("the ledger has used up its sequence numbers")?;
         text.extend(record.line(seq).context("cannot encode a ledger record")?);
     }
     if let Err(error) = ledger.write_all(&text) {
@@ -192,7 +250,14 @@ fn open(dir: &StateDir) -> Result<File> {
 }
 
 fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
-    file.metadata().map(|meta| (meta.len(), meta.ino()))
+    fs::check_own(file).map(|meta| (meta.len(), meta.ino()))
+}
+
+/// A power loss may leave a ledger of the right length whose last block holds zeros: a record that is put behind them
+/// would be a part of their line.
+fn ends_a_line(file: &File, len: u64) -> bool {
+    let mut last = [0_u8];
+    len == 0 || (file.read_exact_at(&mut last, len - 1).is_ok() && last == *b"\n")
 }
 
 /// The content of `ledger.lock`: fixed width, so that it is replaced by one write.
@@ -275,6 +340,8 @@ pub struct Book {
     pub jobs: Vec<Entry>,
     index: HashMap<String, usize>,
     pruned: Vec<usize>,
+    /// The ids of pruned jobs, as far as the ledger still tells of them.
+    gone: HashSet<String>,
     /// One message for each kind of trouble met; empty if every line was read.
     pub damage: Vec<String>,
     /// A record of a newer format was met: do not write.
@@ -283,16 +350,29 @@ pub struct Book {
 }
 
 impl Book {
+    /// What is known of a ledger that cannot be read at all.
+    pub fn unreadable(why: String) -> Self {
+        Self { damage: vec![why], ..Self::default() }
+    }
+
     pub fn job(&self, id: &str) -> Option<&Entry> {
         self.index.get(id).and_then(|&at| self.jobs.get(at))
     }
 
-    /// Adds a job that the ledger does not know, found by its files.
+    /// Adds a job that the ledger does not know, found by its files. What was pruned has no job any more.
     pub fn add(&mut self, launch: Launch) {
-        self.launched(launch);
+        if !self.gone.contains(&launch.id) {
+            self.launched(launch);
+        }
+    }
+
+    /// Whether the ledger says that this job was pruned: files it still has were left by a prune that was broken off.
+    pub fn was_pruned(&self, id: &str) -> bool {
+        self.gone.contains(id)
     }
 
     fn launched(&mut self, launch: Launch) {
+        self.gone.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
                 *entry = Entry { launch, outcome: None, emptied: false }
@@ -306,9 +386,7 @@ impl Book {
     }
 
     fn ended(&mut self, id: &str, run: u32, outcome: Outcome, emptied: bool) {
-        if let Some(entry) =
-            self.index.get(id).and_then(|&at| self.jobs.get_mut(at)).filter(|e| e.launch.run == run)
-        {
+        if let Some(entry) = self.entry_of(id, run) {
             entry.outcome = Some(outcome);
             entry.emptied |= emptied;
         }
@@ -319,13 +397,14 @@ impl Book {
         if let Some(at) = self.index.remove(id) {
             self.pruned.push(at);
         }
+        self.gone.insert(id.to_owned());
     }
 
     fn drop_pruned(&mut self) {
         if self.pruned.is_empty() {
             return;
         }
-        let gone: std::collections::HashSet<usize> = self.pruned.drain(..).collect();
+        let gone: HashSet<usize> = self.pruned.drain(..).collect();
         let jobs = std::mem::take(&mut self.jobs).into_iter().enumerate();
         self.jobs = jobs.filter(|(at, _)| !gone.contains(at)).map(|(_, entry)| entry).collect();
         self.index = self.jobs.iter().enumerate().map(|(at, entry)| (entry.launch.id.clone(), at)).collect();
@@ -333,48 +412,35 @@ impl Book {
 
     /// Takes one line in. False if it cannot be read.
     fn take(&mut self, line: &[u8]) -> bool {
-        let Ok(head) = serde_json::from_slice::<Head>(line) else { return false };
+        let Some((head, said)) = read_line(line) else { return false };
         self.last_seq = self.last_seq.max(head.seq);
         self.newer |= head.v > FORMAT;
-        match &*head.kind {
-            "adopted" => match serde_json::from_slice::<Launch>(line) {
-                Ok(launch) => {
-                    let known = self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at));
-                    if let Some(entry) = known.filter(|entry| entry.launch.run == launch.run) {
-                        entry.launch = launch;
-                    }
+        match said {
+            Said::Launched(launch) => self.launched(*launch),
+            Said::Adopted(launch) => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                    entry.launch = *launch;
                 }
-                Err(_) => return false,
-            },
-            "launched" => match serde_json::from_slice(line) {
-                Ok(launch) => self.launched(launch),
-                Err(_) => return false,
-            },
-            "exited" | "interrupted" => match serde_json::from_slice(line) {
-                Ok(outcome) => self.ended(&head.id, head.run, outcome, false),
-                Err(_) => return false,
-            },
-            "folded" => match serde_json::from_slice::<FoldedBody>(line) {
-                Ok(folded) => {
-                    self.launched(folded.launch);
-                    self.ended(&head.id, head.run, folded.outcome, folded.emptied);
-                }
-                Err(_) => return false,
-            },
-            "emptied" => {
-                if let Some(entry) = self
-                    .index
-                    .get(&*head.id)
-                    .and_then(|&at| self.jobs.get_mut(at))
-                    .filter(|e| e.launch.run == head.run)
-                {
+            }
+            Said::Ended(outcome) => self.ended(&head.id, head.run, outcome, false),
+            Said::Folded(folded) => {
+                self.launched(folded.launch);
+                self.ended(&head.id, head.run, folded.outcome, folded.emptied);
+            }
+            Said::Emptied => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
                     entry.emptied = true;
                 }
             }
-            "pruned" => self.pruned(&head.id),
-            _ => {}
+            Said::Pruned => self.pruned(&head.id),
+            Said::Noted | Said::Other => {}
         }
         true
+    }
+
+    fn entry_of(&mut self, id: &str, run: u32) -> Option<&mut Entry> {
+        let at = self.index.get(id)?;
+        self.jobs.get_mut(*at).filter(|entry| entry.launch.run == run)
     }
 }
 
@@ -387,7 +453,7 @@ pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
 /// The ledger's content; empty if there is none yet.
 pub fn raw(dir: &StateDir) -> Result<Vec<u8>> {
     let path = dir.ledger();
-    match File::open(&path) {
+    match fs::open_regular(&path) {
         Ok(mut file) => {
             let mut raw = Vec::with_capacity(
                 usize::try_from(file.metadata().map_or(0, |meta| meta.len())).unwrap_or(0) + 1,
@@ -461,7 +527,8 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     if book.newer {
         bail!("the ledger holds records of a newer format; it is left as it is");
     }
-    let folded = fold(&old, &book, keep_after)?;
+    let has_files = |id: &str| dir.job(id).0.symlink_metadata().is_ok();
+    let folded = fold(&old, &book, keep_after, &has_files)?;
     let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
     if saved == 0 {
         return Ok(0);
@@ -478,64 +545,39 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
     raw_lines > 1000 && raw_lines > jobs * 3 / 2
 }
 
-/// The pure part of compaction.
-fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
-    // A job is folded where the newest of its lines stands, and only if all of them may go. Lines of a kind that
-    // is not known here stay where they are and do not count.
-    let known = |head: &Head| {
-        matches!(
-            &*head.kind,
-            "launched"
-                | "exited"
-                | "interrupted"
-                | "folded"
-                | "pruned"
-                | "stop-requested"
-                | "paused"
-                | "resumed"
-                | "restarted"
-                | "adopted"
-                | "emptied"
-                | "on-exit"
-        )
-    };
-    let mut newest: HashMap<Cow<str>, u64> = HashMap::new();
-    let heads = lines(old).0.filter_map(|line| serde_json::from_slice::<Head>(line).ok());
-    for head in heads.filter(known) {
-        let seq = newest.entry(head.id).or_default();
-        *seq = (*seq).max(head.seq);
+/// The pure part of compaction. A job is folded where the newest of its lines stands, and only if all of them may go.
+/// Lines that cannot be read, of a kind that is not known here, or of a job that is not known stay where they are.
+/// `has_files`: a pruned job that still has files is told of, so that nobody takes them for a job.
+pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
+    let read: Vec<_> = lines(old).0.map(|line| (line, read_line(line))).collect();
+    let mut jobs: HashMap<&str, Sources> = HashMap::new();
+    for (at, (line, read)) in read.iter().enumerate() {
+        if let Some((head, said)) = read
+            && !matches!(said, Said::Other)
+        {
+            let run = book.job(&head.id).map(|entry| entry.launch.run);
+            jobs.entry(&head.id).or_default().take(at, line, head, said, run);
+        }
     }
     let foldable = |id: &str| {
         let over =
             |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
-        let ended = book.job(id).is_none_or(over);
-        ended && newest.get(id).is_some_and(|&seq| seq <= keep_after)
+        let ended = match book.job(id) {
+            Some(entry) => over(entry),
+            None => book.was_pruned(id) && !has_files(id),
+        };
+        ended && jobs.get(id).is_some_and(|job| job.newest <= keep_after)
     };
     let mut body = Vec::with_capacity(old.len());
     let mut dropped = 0;
-    for line in lines(old).0 {
-        let head = serde_json::from_slice::<Head>(line).ok();
-        match head {
-            Some(head) if head.kind == "compacted" => dropped = dropped.max(head.seq),
-            Some(head) if known(&head) && foldable(&head.id) => {
-                let end = newest.get(&head.id).copied().unwrap_or(0) == head.seq;
-                if end
-                    && let Some(entry) = book.job(&head.id)
-                    && let Some(outcome) = &entry.outcome
+    for (at, (line, read)) in read.iter().enumerate() {
+        match read {
+            Some((head, Said::Other)) if head.kind == "compacted" => dropped = dropped.max(head.seq),
+            Some((head, said)) if !matches!(said, Said::Other) && foldable(&head.id) => {
+                if let (Some(entry), Some(job)) = (book.job(&head.id), jobs.get(&*head.id))
+                    && job.last == at
                 {
-                    let Launch { id, run, at, .. } = entry.launch.clone();
-                    let folded = FoldedBody {
-                        id,
-                        run,
-                        at,
-                        launch: entry.launch.clone(),
-                        outcome: outcome.clone(),
-                        emptied: entry.emptied,
-                    };
-                    serde_json::to_writer(
-                        &mut body,
-                        &Line { v: FORMAT, seq: head.seq, kind: "folded", body: folded },
-                    )?;
+                    serde_json::to_writer(&mut body, &job.folded(entry)?)?;
                     body.push(b'\n');
                 }
                 dropped = dropped.max(head.seq);
@@ -553,6 +595,73 @@ fn fold(old: &[u8], book: &Book, keep_after: u64) -> Result<Vec<u8>> {
     new.extend(body);
     Ok(new)
 }
+
+/// Where in the ledger the facts of one job stand.
+#[derive(Default)]
+struct Sources<'a> {
+    newest: u64,
+    /// The place of its newest line.
+    last: usize,
+    launch: Option<Source<'a>>,
+    outcome: Option<Source<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Line(&'a [u8]),
+    Folded(&'a [u8]),
+}
+
+impl<'a> Sources<'a> {
+    /// As a reader takes them: the first launch of the latest run, its last adoption, its last end.
+    fn take(&mut self, at: usize, line: &'a [u8], head: &Head, said: &Said, run: Option<u32>) {
+        if head.seq >= self.newest {
+            (self.newest, self.last) = (head.seq, at);
+        }
+        if matches!(said, Said::Pruned) {
+            (self.launch, self.outcome) = (None, None);
+        }
+        if Some(head.run) != run {
+            return;
+        }
+        match said {
+            Said::Launched(_) => self.launch = self.launch.or(Some(Source::Line(line))),
+            Said::Adopted(_) => self.launch = self.launch.and(Some(Source::Line(line))),
+            Said::Ended(_) => self.outcome = self.launch.and(Some(Source::Line(line))),
+            Said::Folded(_) => {
+                self.launch = self.launch.or(Some(Source::Folded(line)));
+                self.outcome = Some(Source::Folded(line));
+            }
+            _ => {}
+        }
+    }
+
+    /// The line of a finished job. It is made of the lines themselves: fields that a newer outlive has written stay.
+    fn folded<'b>(&self, entry: &'b Entry) -> Result<Line<'b, FoldedFields<'b>>> {
+        let part = |source: Option<Source>, name: &str| -> Result<Value> {
+            Ok(match source.context("a finished job has no line")? {
+                Source::Folded(line) => serde_json::from_slice::<Map>(line)?.remove(name).unwrap_or_default(),
+                Source::Line(line) => {
+                    let mut whole: Map = serde_json::from_slice(line)?;
+                    whole.retain(|key, _| !matches!(&**key, "v" | "seq" | "kind"));
+                    Value::Object(whole)
+                }
+            })
+        };
+        let Launch { id, run, at, .. } = &entry.launch;
+        let body = FoldedFields {
+            id,
+            run: *run,
+            at,
+            launch: part(self.launch, "launch")?,
+            outcome: part(self.outcome, "outcome")?,
+            emptied: entry.emptied,
+        };
+        Ok(Line { v: FORMAT, seq: self.newest, kind: "folded", body })
+    }
+}
+
+type Map = serde_json::Map<String, Value>;
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]
