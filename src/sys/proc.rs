@@ -116,7 +116,7 @@ pub fn parse_stat(line: &[u8]) -> Option<Stat> {
         sid: signed(6)?,
         threads: number(20)?,
         start_time: number(22)?,
-        cpu_ticks: number(14)? + number(15)?,
+        cpu_ticks: number(14)?.saturating_add(number(15)?),
         rss_pages: number(24).unwrap_or(0),
         areas: [address(48), address(49), address(50), address(51)],
     })
@@ -178,14 +178,19 @@ pub fn table() -> Vec<Stat> {
     entries.flatten().filter_map(pid).filter_map(|pid| stat(pid).ok()).filter(|stat| !stat.dead()).collect()
 }
 
+fn line(path: &str) -> String {
+    read_small(path).map(|raw| String::from_utf8_lossy(&raw).trim().to_owned()).unwrap_or_default()
+}
+
+pub fn boot_id() -> String {
+    line("/proc/sys/kernel/random/boot_id")
+}
+
 /// The boot, namespaces and machine this process is in.
 pub fn place() -> Place {
     let inode = |path: &str| fs::metadata(path).map_or(0, |meta| meta.ino());
-    let line = |path: &str| {
-        read_small(path).map(|raw| String::from_utf8_lossy(&raw).trim().to_owned()).unwrap_or_default()
-    };
     Place {
-        boot_id: line("/proc/sys/kernel/random/boot_id"),
+        boot_id: boot_id(),
         pid_ns: inode("/proc/self/ns/pid"),
         time_ns: inode("/proc/self/ns/time"),
         host: nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
