@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::env;
+use crate::job::Launch;
 
 /// A state directory that has been checked: ours, and writable by nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl StateDir {
                 "state directory {shown} is writable by others (chmod 700 it, or set OUTLIVE_STATE_DIR to another)"
             );
         }
-        Ok(())
+        [self.jobs(), self.names(), self.readers()].iter().try_for_each(|path| own(path, meta.uid()))
     }
 
     /// Makes what the first launch needs.
@@ -169,11 +170,36 @@ impl RunDir {
     pub fn control(&self) -> PathBuf {
         self.0.join("control")
     }
+
+    /// Whether a record is this run's, and not one that was copied or moved here.
+    pub fn is_of(&self, launch: &Launch) -> bool {
+        self.0.ends_with(Path::new(&launch.id).join(launch.run.to_string()))
+    }
+}
+
+/// While the state directory was open to others, somebody may have put a directory of theirs, or a way to it, in it.
+fn own(path: &Path, uid: u32) -> Result<()> {
+    let meta = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        meta => meta.with_context(|| format!("cannot look at {}", path.display()))?,
+    };
+    if !meta.is_dir() || meta.uid() != uid || meta.permissions().mode() & 0o022 != 0 {
+        bail!(
+            "{} is not a directory that only you can write (remove it, or set OUTLIVE_STATE_DIR to another)",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// Makes a directory for this user alone.
 pub fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
+}
+
+/// The same, with those above it that are missing. One that is there already is left as it is.
+pub fn make_private_all(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
 fn default_dir() -> Result<PathBuf> {

@@ -345,6 +345,10 @@ fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
     if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {
         return Verdict::Stale;
     }
+    // Ticks of another time namespace cannot be compared.
+    if there.time_ns != here.time_ns {
+        return if evidence.leader == Leader::Gone { Verdict::Gone } else { Verdict::Unverified };
+    }
     match &evidence.leader {
         Leader::Alive(seen) if seen.start_time != launch.identity.start_time => Verdict::Recycled,
         Leader::Alive(_) | Leader::Hidden => Verdict::Unverified,

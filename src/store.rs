@@ -77,8 +77,13 @@ pub fn mark_executed(file: &File) -> io::Result<()> {
 pub fn commit_exit(file: &File, outcome: &Outcome, sync: bool) -> io::Result<()> {
     let text = serde_json::to_vec(outcome)?;
     file.write_all_at(&text, 0)?;
+    let length = text.len() as u64;
+    // A crash may have left more than we wrote: half a longer outcome, or zeros. Ours would never count before them.
+    if file.metadata()?.len() > length {
+        file.set_len(length)?;
+    }
     fs::flush(file, sync)?;
-    file.write_all_at(b"\n", text.len() as u64)
+    file.write_all_at(b"\n", length)
 }
 
 /// Creates the sidecar of a new run: empty, with room, and locked. None if somebody who clears debris was faster
@@ -116,25 +121,43 @@ pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
     fs::write_new(&path, &encode_launch(launch)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Reads one run's launch record; none if there is none or it is torn.
+/// Reads one run's launch record; none if there is none, or if it is torn, no file, or another run's.
 pub fn read_launch(run: &RunDir) -> Result<Option<Launch>> {
     let path = run.launch();
-    match std::fs::read(&path) {
-        Ok(raw) => Ok(serde_json::from_slice(&raw).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    match fs::read_regular(&path) {
+        Ok(raw) => Ok(parse_launch(&raw).filter(|launch| run.is_of(launch))),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        Err(_) => Ok(None),
     }
 }
 
-/// The launch record of a job's latest run that has one.
-pub fn latest_launch(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
+/// None for anything that is not a whole launch record.
+pub fn parse_launch(raw: &[u8]) -> Option<Launch> {
+    serde_json::from_slice(raw).ok()
+}
+
+/// The launch record of a job's latest run that has one, and whether a later run has a directory without one.
+pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Launch>, bool)> {
     let job = dir.job(id);
+    let mut later = false;
     for run in job.runs().into_iter().rev() {
         if let Some(launch) = read_launch(&job.run(run))? {
-            return Ok(Some(launch));
+            return Ok((Some(launch), later));
         }
+        later = true;
     }
-    Ok(None)
+    Ok((None, later))
+}
+
+/// What deletions that were broken off have left, see [`fs::remove_tree`].
+pub fn nameless(dir: &StateDir) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir.jobs()).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// The ids of every job that has a directory.
@@ -155,6 +178,26 @@ pub fn ids(dir: &StateDir) -> Result<Vec<String>> {
 mod tests {
     use super::*;
     use crate::job::End;
+
+    #[test]
+    fn an_end_counts_over_whatever_a_crash_has_left() {
+        let outcome = Outcome::bare(End::Interrupted, None, String::new());
+        for (at, left) in [vec![0; 4000], b"{\"state\":\"exited\",".repeat(40), vec![]].iter().enumerate() {
+            let path = std::env::temp_dir().join(format!("outlive-exit-{}-{at}", std::process::id()));
+            let file = fs::create_new(&path).unwrap();
+            file.write_all_at(left, 0).unwrap();
+            commit_exit(&file, &outcome, false).unwrap();
+            assert_eq!(Sidecar::read(&file).unwrap().counting(true), Some(outcome.clone()));
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_cause_of_a_newer_outlive_does_not_hide_the_end() {
+        let raw = b"{\"state\":\"exited\",\"at\":\"\",\"cause\":\"from-the-future\",\"exit_code\":7}\n";
+        let outcome = Sidecar::parse(raw).counting(true).unwrap();
+        assert_eq!((outcome.exit_code, outcome.cause), (Some(7), None));
+    }
 
     #[test]
     fn empty_half_or_begun_is_no_exit() {

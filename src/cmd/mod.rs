@@ -66,7 +66,11 @@ impl App {
 
     /// Every job the ledger knows, and if the ledger is damaged, every job that has files. Damage is reported.
     pub fn book(&self) -> Result<Book> {
-        let mut book = ledger::read(self.dir())?;
+        let mut book = match ledger::read(self.dir()) {
+            Ok(book) => book,
+            // Never shown as an empty list.
+            Err(error) => Book::unreadable(format!("{error:#}")),
+        };
         if !book.damage.is_empty() {
             let path = self.dir().ledger();
             notice!(
@@ -75,8 +79,10 @@ impl App {
                 book.damage.join(", ")
             );
             for id in store::ids(self.dir())? {
-                if let Some(launch) = store::latest_launch(self.dir(), &id)? {
-                    book.add(launch);
+                match store::latest_launch(self.dir(), &id) {
+                    Ok((Some(launch), _)) => book.add(launch),
+                    Ok((None, _)) => {}
+                    Err(error) => notice!("{error:#}"),
                 }
             }
         }
@@ -97,10 +103,7 @@ impl App {
                     }
                 }
                 known => {
-                    let job = self.observer.settle(entry.launch)?;
-                    if known.is_none() && sound {
-                        self.tell_ledger(&job)?;
-                    }
+                    let job = self.settled(entry.launch, known.is_none() && sound);
                     if ended_too || !job.state().is_final() {
                         jobs.push(job);
                     }
@@ -108,6 +111,17 @@ impl App {
             }
         }
         Ok(jobs)
+    }
+
+    /// One job that cannot be judged does not keep the others from being shown, nor does it vanish from among them.
+    fn settled(&self, launch: crate::job::Launch, untold: bool) -> Assessed {
+        let settled = self.observer.settle(launch.clone());
+        let told =
+            settled.and_then(|job| if untold { self.tell_ledger(&job).map(|()| job) } else { Ok(job) });
+        told.unwrap_or_else(|error| {
+            notice!("cannot judge job {}: {error:#}", launch.id);
+            Assessed::unjudged(launch)
+        })
     }
 
     /// A supervisor that was killed between sidecar and ledger has told only the first of the two.

@@ -8,7 +8,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
-use crate::fs::Flock;
+use crate::fs::{self, Flock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
 use crate::sys::clock;
@@ -90,7 +90,7 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
         }
     }
     let path = app.dir().job(id).0;
-    match std::fs::remove_dir_all(&path) {
+    match fs::remove_tree(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot delete {}", path.display()))
         }
