@@ -49,8 +49,10 @@ impl Sidecar {
         Ok(Self::parse(&raw[..length]))
     }
 
+    /// A power loss may leave a zero where the newline was to be: what was flushed before it is whole all the same.
     pub fn parse(raw: &[u8]) -> Self {
-        match serde_json::from_slice::<Outcome>(raw) {
+        let written = raw.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        match serde_json::from_slice::<Outcome>(&raw[..written]) {
             Ok(outcome) => {
                 let executed = outcome.executed == Some(true);
                 Self { outcome: Some(outcome), executed, committed: raw.ends_with(b"\n") }
@@ -216,6 +218,8 @@ mod tests {
         let unended = Sidecar::parse(&whole);
         assert_eq!(unended.clone().counting(true), None, "the supervisor has not flushed it yet");
         assert_eq!(unended.counting(false), Some(outcome.clone()));
+        let zeroed = Sidecar::parse(&[&whole[..], b"\0"].concat());
+        assert_eq!((zeroed.clone().counting(true), zeroed.counting(false)), (None, Some(outcome.clone())));
         let ended = Sidecar::parse(&[whole, b"\n".to_vec()].concat());
         assert_eq!(ended.counting(true), Some(outcome));
     }
