@@ -368,7 +368,10 @@ pub enum Match {
 pub fn compare(launch: &Launch, seen: &Sighting) -> Match {
     let recorded = &launch.identity;
     let inodes_differ = matches!((recorded.pidfd_inode, seen.pidfd_inode), (Some(a), Some(b)) if a != b);
-    if seen.start_time != recorded.start_time
+    // 0 and below name groups, 1 is the first process of all: no leader ever bore them.
+    if recorded.pid <= 1
+        || recorded.sid <= 1
+        || seen.start_time != recorded.start_time
         || seen.pgid != recorded.pgid
         || seen.sid != recorded.sid
         || inodes_differ
