@@ -89,7 +89,7 @@ impl Observer {
         while changing && assessed.judgement.cause == Some(crate::job::Cause::Unproven) {
             changing = await_exiting(assessed.launch.identity.sid);
             let exit = assessed.exit.take();
-            assessed = self.look(assessed.launch, exit)?;
+            assessed = self.look_and_ask(assessed.launch, exit)?;
         }
         Ok(assessed)
     }

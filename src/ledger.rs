@@ -341,12 +341,16 @@ pub struct Book {
     index: HashMap<String, usize>,
     pruned: Vec<usize>,
     /// The ids of pruned jobs, as far as the ledger still tells of them.
-    gone: HashSet<String>,
+    forgotten: HashSet<String>,
     /// One message for each kind of trouble met; empty if every line was read.
     pub damage: Vec<String>,
     /// A record of a newer format was met: do not write.
     pub newer: bool,
     pub last_seq: u64,
+    /// Numbers are missing that no compaction accounts for: a crash, or a hand, has taken records away.
+    pub incomplete: bool,
+    /// The highest number among the lines that compaction has dropped.
+    compacted: u64,
 }
 
 impl Book {
@@ -361,18 +365,18 @@ impl Book {
 
     /// Adds a job that the ledger does not know, found by its files. What was pruned has no job any more.
     pub fn add(&mut self, launch: Launch) {
-        if !self.gone.contains(&launch.id) {
+        if !self.forgotten.contains(&launch.id) {
             self.launched(launch);
         }
     }
 
     /// Whether the ledger says that this job was pruned: files it still has were left by a prune that was broken off.
     pub fn was_pruned(&self, id: &str) -> bool {
-        self.gone.contains(id)
+        self.forgotten.contains(id)
     }
 
     fn launched(&mut self, launch: Launch) {
-        self.gone.remove(&launch.id);
+        self.forgotten.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
                 *entry = Entry { launch, outcome: None, emptied: false }
@@ -397,7 +401,7 @@ impl Book {
         if let Some(at) = self.index.remove(id) {
             self.pruned.push(at);
         }
-        self.gone.insert(id.to_owned());
+        self.forgotten.insert(id.to_owned());
     }
 
     fn drop_pruned(&mut self) {
@@ -413,6 +417,10 @@ impl Book {
     /// Takes one line in. False if it cannot be read.
     fn take(&mut self, line: &[u8]) -> bool {
         let Some((head, said)) = read_line(line) else { return false };
+        if head.kind == "compacted" {
+            self.compacted = self.compacted.max(head.seq);
+        }
+        self.incomplete |= head.seq > self.last_seq.max(self.compacted).saturating_add(1);
         self.last_seq = self.last_seq.max(head.seq);
         self.newer |= head.v > FORMAT;
         match said {
@@ -528,7 +536,7 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
         bail!("the ledger holds records of a newer format; it is left as it is");
     }
     let has_files = |id: &str| dir.job(id).0.symlink_metadata().is_ok();
-    let folded = fold(&old, &book, keep_after, &has_files)?;
+    let folded = fold(&old, &book, keep_after, &has_files);
     let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
     if saved == 0 {
         return Ok(0);
@@ -548,7 +556,7 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
 /// The pure part of compaction. A job is folded where the newest of its lines stands, and only if all of them may go.
 /// Lines that cannot be read, of a kind that is not known here, or of a job that is not known stay where they are.
 /// `has_files`: a pruned job that still has files is told of, so that nobody takes them for a job.
-pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
+pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -> bool) -> Vec<u8> {
     let read: Vec<_> = lines(old).0.map(|line| (line, read_line(line))).collect();
     let mut jobs: HashMap<&str, Sources> = HashMap::new();
     for (at, (line, read)) in read.iter().enumerate() {
@@ -559,29 +567,34 @@ pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -
             jobs.entry(&head.id).or_default().take(at, line, head, said, run);
         }
     }
-    let foldable = |id: &str| {
-        let over =
-            |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
-        let ended = match book.job(id) {
-            Some(entry) => over(entry),
-            None => book.was_pruned(id) && !has_files(id),
-        };
-        ended && jobs.get(id).is_some_and(|job| job.newest <= keep_after)
+    let over =
+        |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
+    // What each job that may be folded becomes: one line, or nothing if it was pruned.
+    let fold_job = |id: &str, job: &Sources| -> Option<Vec<u8>> {
+        match book.job(id) {
+            _ if job.newest > keep_after => None,
+            Some(entry) if over(entry) => job.folded(entry),
+            None if book.was_pruned(id) && !has_files(id) => Some(Vec::new()),
+            _ => None,
+        }
     };
+    let folded: HashMap<&str, (usize, Vec<u8>)> =
+        jobs.iter().filter_map(|(id, job)| Some((*id, (job.last, fold_job(id, job)?)))).collect();
     let mut body = Vec::with_capacity(old.len());
     let mut dropped = 0;
     for (at, (line, read)) in read.iter().enumerate() {
-        match read {
-            Some((head, Said::Other)) if head.kind == "compacted" => dropped = dropped.max(head.seq),
-            Some((head, said)) if !matches!(said, Said::Other) && foldable(&head.id) => {
-                if let (Some(entry), Some(job)) = (book.job(&head.id), jobs.get(&*head.id))
-                    && job.last == at
-                {
-                    serde_json::to_writer(&mut body, &job.folded(entry)?)?;
-                    body.push(b'\n');
+        let of_job = match read {
+            Some((_, Said::Other)) | None => None,
+            Some((head, _)) => folded.get(&*head.id),
+        };
+        match (read, of_job) {
+            (Some((head, _)), Some((last, text))) => {
+                if *last == at {
+                    body.extend_from_slice(text);
                 }
                 dropped = dropped.max(head.seq);
             }
+            (Some((head, _)), None) if head.kind == "compacted" => dropped = dropped.max(head.seq),
             _ => {
                 body.extend_from_slice(line);
                 body.push(b'\n');
@@ -589,11 +602,11 @@ pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -
         }
     }
     if dropped == 0 {
-        return Ok(old.to_vec());
+        return old.to_vec();
     }
     let mut new = format!("{{\"v\":{FORMAT},\"seq\":{dropped},\"kind\":\"compacted\"}}\n").into_bytes();
     new.extend(body);
-    Ok(new)
+    new
 }
 
 /// Where in the ledger the facts of one job stand.
@@ -637,16 +650,19 @@ impl<'a> Sources<'a> {
     }
 
     /// The line of a finished job. It is made of the lines themselves: fields that a newer outlive has written stay.
-    fn folded<'b>(&self, entry: &'b Entry) -> Result<Line<'b, FoldedFields<'b>>> {
-        let part = |source: Option<Source>, name: &str| -> Result<Value> {
-            Ok(match source.context("a finished job has no line")? {
-                Source::Folded(line) => serde_json::from_slice::<Map>(line)?.remove(name).unwrap_or_default(),
+    /// None if one of those fields cannot be read: then the lines stay.
+    fn folded(&self, entry: &Entry) -> Option<Vec<u8>> {
+        let part = |source: Option<Source>, name: &str| -> Option<Value> {
+            match source? {
+                Source::Folded(line) => serde_json::from_slice::<Map>(line).ok()?.remove(name),
                 Source::Line(line) => {
-                    let mut whole: Map = serde_json::from_slice(line)?;
-                    whole.retain(|key, _| !matches!(&**key, "v" | "seq" | "kind"));
-                    Value::Object(whole)
+                    let mut whole: Map = serde_json::from_slice(line).ok()?;
+                    let of_line = ["v", "seq", "kind", "id", "run"];
+                    let unneeded = if name == "launch" { &of_line[..3] } else { &of_line[..] };
+                    whole.retain(|key, _| !unneeded.contains(&&**key));
+                    Some(Value::Object(whole))
                 }
-            })
+            }
         };
         let Launch { id, run, at, .. } = &entry.launch;
         let body = FoldedFields {
@@ -657,7 +673,10 @@ impl<'a> Sources<'a> {
             outcome: part(self.outcome, "outcome")?,
             emptied: entry.emptied,
         };
-        Ok(Line { v: FORMAT, seq: self.newest, kind: "folded", body })
+        let mut text =
+            serde_json::to_vec(&Line { v: FORMAT, seq: self.newest, kind: "folded", body }).ok()?;
+        text.push(b'\n');
+        Some(text)
     }
 }
 

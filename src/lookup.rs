@@ -48,6 +48,10 @@ pub fn latest(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
     let told = book.job(id).map(|entry| entry.launch.clone());
     Ok(match (found, told) {
         (Some(found), Some(told)) if told.run > found.run => Some(told),
+        // A run that was not in the ledger when the machine went down was never executed.
+        (Some(found), Some(told)) if found.run > told.run && !this_boot(&found) && book.damage.is_empty() => {
+            Some(told)
+        }
         (found, told) => found.or(told),
     })
 }

@@ -64,7 +64,7 @@ impl App {
         &self.observer.dir
     }
 
-    /// Every job the ledger knows, and if the ledger is damaged, every job that has files. Damage is reported.
+    /// Every job the ledger knows, and if that lacks something, every job that has files. Damage is reported.
     pub fn book(&self) -> Result<Book> {
         let mut book = match ledger::read(self.dir()) {
             Ok(book) => book,
@@ -78,15 +78,31 @@ impl App {
                 path.display(),
                 book.damage.join(", ")
             );
-            for id in store::ids(self.dir())? {
-                match store::latest_launch(self.dir(), &id) {
-                    Ok((Some(launch), _)) => book.add(launch),
-                    Ok((None, _)) => {}
-                    Err(error) => notice!("{error:#}"),
-                }
+        }
+        if !book.damage.is_empty() || book.incomplete {
+            let missing = self.add_by_files(&mut book)?;
+            if missing > 0 && book.damage.is_empty() {
+                let jobs = if missing == 1 { "1 job is".to_owned() } else { format!("{missing} jobs are") };
+                notice!("{jobs} missing from the ledger and found by files ('outlive reap' records that)");
             }
         }
         Ok(book)
+    }
+
+    /// Adds the jobs that only their files tell of; how many.
+    fn add_by_files(&self, book: &mut Book) -> Result<usize> {
+        let known = book.jobs.len();
+        for id in store::ids(self.dir())? {
+            if book.damage.is_empty() && book.job(&id).is_some() {
+                continue;
+            }
+            match store::latest_launch(self.dir(), &id) {
+                Ok((Some(launch), _)) => book.add(launch),
+                Ok((None, _)) => {}
+                Err(error) => notice!("{error:#}"),
+            }
+        }
+        Ok(book.jobs.len() - known)
     }
 
     /// Looks at every job, or at those that are not over.

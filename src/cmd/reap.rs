@@ -209,14 +209,16 @@ fn debris(app: &App, dry_run: bool) -> Result<Vec<String>> {
     }
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
-        if book.job(&id).is_some() || (!book.was_pruned(&id) && may_have_run(&book, &job)) {
+        let pruned = book.was_pruned(&id);
+        if book.job(&id).is_some() || (!pruned && may_have_run(&book, &job)) {
             continue;
         }
         // Held until the directory is gone: a launcher that comes upon our lock begins anew elsewhere.
         let claims: Vec<Claim> =
             job.runs().into_iter().map(|run| claim(&job.run(run))).collect::<Result<_>>()?;
         let sidecars = claims.iter().any(|claim| matches!(claim, Claim::Ours(_)));
-        if claims.iter().any(|claim| matches!(claim, Claim::Held)) || (!sidecars && young(&job.0)) {
+        if claims.iter().any(|claim| matches!(claim, Claim::Held)) || (!sidecars && !pruned && young(&job.0))
+        {
             continue;
         }
         if !dry_run {
