@@ -1,6 +1,6 @@
 //! Looking at a job: gathers the evidence, has it judged, and records an end that nobody saw.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, ProcessId};
 use crate::ledger::{self, Patience, Record};
+use crate::lookup::NoSuchJob;
 use crate::members::{self, Mark, Members, RunMark};
 use crate::paths::{StateDir, make_private_all};
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
@@ -206,7 +207,13 @@ impl Observer {
     pub fn op(&self, id: &str) -> Result<Flock> {
         let take = || Flock::take(&self.dir.job(id).op(), &format!("job {id}"));
         match take() {
-            Err(_) if !self.dir.job(id).0.exists() && self.rebuild(id)? => take(),
+            Err(_) if !self.dir.job(id).0.exists() => {
+                if self.rebuild(id)? {
+                    take()
+                } else {
+                    Err(NoSuchJob::pruned(id).into())
+                }
+            }
             taken => taken,
         }
     }
@@ -251,9 +258,11 @@ impl Observer {
         let outcome = sidecar.counting(supervised).or(told);
         let same_place = launch.identity.place.boot_id == self.here.boot_id
             && launch.identity.place.pid_ns == self.here.pid_ns;
-        let leader = if same_place { self.leader(&launch, supervised) } else { Leader::Gone };
+        let blind = || format!("cannot look at the processes of job {}", launch.id);
+        let leader =
+            if same_place { self.leader(&launch, supervised).with_context(blind)? } else { Leader::Gone };
         let found = if same_place {
-            self.members(&launch, supervised, &outcome, &leader)
+            self.members(&launch, supervised, &outcome, &leader).with_context(blind)?
         } else {
             Members::default()
         };
@@ -276,9 +285,9 @@ impl Observer {
         Ok(Assessed { launch, judgement, outcome, members: found.proven, exit })
     }
 
-    fn leader(&self, launch: &Launch, supervised: bool) -> Leader {
+    fn leader(&self, launch: &Launch, supervised: bool) -> io::Result<Leader> {
         let pid = launch.identity.pid;
-        match proc::look(pid) {
+        Ok(match proc::look(pid) {
             Seen::Gone => Leader::Gone,
             Seen::Hidden => Leader::Hidden,
             Seen::Alive(stat) => {
@@ -292,15 +301,15 @@ impl Observer {
                 };
                 // A supervisor answers for its leader; without one, every proof is gathered.
                 if !supervised && stat.start_time == launch.identity.start_time {
-                    let mark = RunMark::new(&launch.id, launch.run, self.dir.path()).of(pid);
+                    let mark = RunMark::new(&launch.id, launch.run, self.dir.path()).of(pid)?;
                     seen.marked = (mark != Mark::Unreadable).then_some(mark == Mark::Ours);
-                    seen.argv = proc::cmdline(pid);
+                    seen.argv = proc::cmdline(pid)?;
                     seen.pidfd_inode =
                         PidFd::proven(stat.id()).ok().flatten().and_then(|process| process.inode());
                 }
                 Leader::Alive(seen)
             }
-        }
+        })
     }
 
     /// Members are looked for where the judgement may rest on them: after the leader's end, or when orphaned.
@@ -310,19 +319,19 @@ impl Observer {
         supervised: bool,
         outcome: &Option<Outcome>,
         leader: &Leader,
-    ) -> Members {
+    ) -> io::Result<Members> {
         let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
         // A supervisor that saw nothing left at its leader's end has said so, and nothing can come back.
         if outcome.as_ref().is_some_and(|outcome| !outcome.lingering) {
-            return Members::default();
+            return Ok(Members::default());
         }
         if supervised && !(launch.adopted && outcome.is_some()) {
             let proven = if outcome.is_some() {
-                members::supervised(launch.supervisor.pid, &mark)
+                members::supervised(launch.supervisor.pid, &mark)?
             } else {
                 Vec::new()
             };
-            return Members { proven, unproven: Vec::new() };
+            return Ok(Members { proven, unproven: Vec::new() });
         }
         let leader_proven = match leader {
             Leader::Alive(seen) => matches!(compare(launch, seen), Match::Proven(_)),
@@ -332,17 +341,23 @@ impl Observer {
     }
 
     /// Every process that can be proven to belong to this unsupervised run, now.
-    pub fn provable(&self, launch: &Launch, leader_proven: bool) -> Members {
+    pub fn provable(&self, launch: &Launch, leader_proven: bool) -> io::Result<Members> {
         let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        let table: Vec<Stat> = proc::table().into_iter().filter(|stat| stat.pid != me).collect();
-        members::provable(launch, &table, &|pid| mark.of(pid), &|pid| proc::cmdline(pid), leader_proven)
+        let table: Vec<Stat> = proc::table()?.into_iter().filter(|stat| stat.pid != me).collect();
+        // What could not be looked at for want of a descriptor must not count as a stranger.
+        let failed = Cell::new(None);
+        let note = |error| failed.set(Some(error));
+        let mark_of = |pid| mark.of(pid).map_err(note).unwrap_or(Mark::Unreadable);
+        let argv_of = |pid| proc::cmdline(pid).map_err(note).unwrap_or(None);
+        let members = members::provable(launch, &table, &mark_of, &argv_of, leader_proven);
+        failed.take().map_or(Ok(members), Err)
     }
 }
 
 /// Waits for those of a session that are just ending; whether there were any, and all of them are dead now.
 fn await_exiting(session: i32) -> bool {
-    let table = proc::table();
+    let table = proc::table().unwrap_or_default();
     let mut exiting = table.iter().filter(|stat| stat.sid == session && proc::exiting(stat.pid)).peekable();
     let dead = |stat: &Stat| match PidFd::proven(stat.id()) {
         Ok(Some(process)) => process.wait(Some(RECORD_WAIT)).unwrap_or(false),

@@ -4,6 +4,7 @@
 //! gone when the job is pruned. Values are in no other file and in no message. It is not flushed: after a crash it may
 //! be cut short or hold zeros, and then it is refused, because half an environment is another environment.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -63,6 +64,15 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
             text.split_first().is_some_and(|(byte, text)| byte == first && glob(rest, text))
         }
     }
+}
+
+/// What of the environment is secret: the patterns, and the names they met. A restart has to find each of those
+/// names again; a name that the job never had is nothing to ask anybody for.
+pub fn secrets(env: &[(OsString, OsString)], patterns: Vec<String>) -> Vec<String> {
+    let met = env.iter().filter(|(key, _)| is_secret(key, &patterns));
+    let names: BTreeSet<String> = met.filter_map(|(key, _)| key.to_str().map(str::to_owned)).collect();
+    let wild = patterns.into_iter().filter(|pattern| pattern.contains('*'));
+    wild.chain(names).collect()
 }
 
 /// A job started from inside a job is a job of its own.

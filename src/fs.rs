@@ -36,7 +36,7 @@ impl Flock {
             let file = open_private(path)
                 .with_context(|| format!("cannot open the lock of {what} ({})", path.display()))?;
             let lock = Self::lock(file, what)?;
-            if lock.0.metadata().is_ok_and(|meta| meta.nlink() > 0) {
+            if lock.is_linked() {
                 return Ok(lock);
             }
         }
@@ -45,7 +45,11 @@ impl Flock {
     /// Takes the lock if nobody holds it.
     pub fn attempt(path: &Path) -> io::Result<Option<Self>> {
         let file = open_private(path)?;
-        Ok(try_flock(&file)?.then_some(Self(file)))
+        Ok(try_flock(&file)?.then_some(Self(file)).filter(Self::is_linked))
+    }
+
+    fn is_linked(&self) -> bool {
+        self.0.metadata().is_ok_and(|meta| meta.nlink() > 0)
     }
 
     fn lock(file: File, what: &str) -> Result<Self> {
@@ -54,10 +58,10 @@ impl Flock {
         }
         let inode = file.metadata().map_or(0, |meta| meta.ino());
         let (send, receive) = mpsc::channel();
-        std::thread::spawn(move || {
+        sys::thread(move || {
             let locked = block_flock(&file).map(|()| file);
             let _ = send.send(locked);
-        });
+        })?;
         let file = match receive.recv_timeout(SAY_AFTER) {
             Ok(locked) => locked,
             Err(_) => {
@@ -177,7 +181,7 @@ impl RunLock {
         // A thread blocks and this one keeps the time: a timer's signal could come before the call blocks.
         let (send, receive) = mpsc::channel();
         let file = file.try_clone()?;
-        std::thread::spawn(move || send.send(self.wait(&file)));
+        sys::thread(move || drop(send.send(self.wait(&file))))?;
         match receive.recv_timeout(limit) {
             Ok(result) => result.map(|()| true),
             Err(_) => Ok(false),
@@ -281,19 +285,6 @@ pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     result
-}
-
-/// Deletes a directory and all that is in it. It loses its name first: what a crash leaves of it is never found half.
-#[allow(clippy::disallowed_methods, reason = "nothing is to be kept here")]
-pub fn remove_tree(path: &Path) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let nameless = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    std::fs::rename(path, &nameless)?;
-    match std::fs::remove_dir_all(nameless) {
-        // Somebody who clears what broken-off deletions left was faster.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 fn flush_directory(path: &Path, sync: bool) -> io::Result<()> {

@@ -134,6 +134,11 @@ impl Place {
     pub fn comparable(&self, other: &Self) -> bool {
         (&self.boot_id, self.pid_ns, self.time_ns) == (&other.boot_id, other.pid_ns, other.time_ns)
     }
+
+    /// Without these nothing that was recorded can be compared with what is seen.
+    pub fn known(&self) -> bool {
+        !self.boot_id.is_empty() && self.pid_ns != 0
+    }
 }
 
 /// Who the leader of a run is.

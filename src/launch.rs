@@ -5,7 +5,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -18,7 +17,7 @@ use crate::brief::{self, Numbers, Strings};
 use crate::bytes::Bytes;
 use crate::env;
 use crate::environment::{encode_env, write_env};
-use crate::fs;
+use crate::fs::{self, Flock};
 use crate::job::{Identity, Launch, Stdin};
 use crate::ledger::{self, Patience, Record};
 use crate::paths::{RunDir, StateDir, make_private};
@@ -45,7 +44,16 @@ pub enum Launched {
 }
 
 /// Launches a new job.
-pub fn new_job(dir: &StateDir, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
+///
+/// `name`: the lock on the job's name. The name is written before the launch record is: whoever finds the job
+/// alive finds it by its name, however this process ends.
+pub fn new_job(
+    dir: &StateDir,
+    plan: &Plan,
+    name: Option<&Flock>,
+    line: Line,
+    sync: bool,
+) -> Result<Launched> {
     let cwd = open_directory(&plan.cwd)?;
     loop {
         let id = crate::job::id_from(sys::random().context("no random numbers")?);
@@ -61,11 +69,11 @@ pub fn new_job(dir: &StateDir, plan: &Plan, line: Line, sync: bool) -> Result<La
         }
         let result = made.and_then(|exit| {
             let exit = exit.context("no sidecar")?;
-            launch(Target { dir, id: &id, run: 1, sync }, plan, &cwd, exit, &line)
+            launch(Target { dir, id: &id, run: 1, name, sync }, plan, &cwd, exit, &line)
         });
         // The leader sees the end of the line and ends without having executed anything.
         drop(line);
-        if result.is_err() && !job.run(1).launch().exists() {
+        if !recorded(&result, &job.run(1)) {
             let _ = std::fs::remove_dir_all(&job.0);
         }
         return result;
@@ -79,13 +87,18 @@ pub fn next_run(dir: &StateDir, id: &str, run: u32, plan: &Plan, line: Line, syn
     let result = make_run(&run_dir).and_then(|exit| {
         let exit =
             exit.with_context(|| format!("run {run} of job {id} was cleared while it was being made"))?;
-        launch(Target { dir, id, run, sync }, plan, &cwd, exit, &line)
+        launch(Target { dir, id, run, name: None, sync }, plan, &cwd, exit, &line)
     });
     drop(line);
-    if result.is_err() && !run_dir.launch().exists() {
+    if !recorded(&result, &run_dir) {
         let _ = std::fs::remove_dir_all(&run_dir.0);
     }
     result
+}
+
+/// Whether the launch came as far as its record; if not, nothing of it is worth keeping.
+fn recorded(result: &Result<Launched>, run: &RunDir) -> bool {
+    matches!(result, Ok(Launched::Running(_) | Launched::Unconfirmed(_))) || run.launch().exists()
 }
 
 /// Makes a run's directory and its locked sidecar. None if they were cleared away at once.
@@ -113,11 +126,12 @@ struct Target<'a> {
     dir: &'a StateDir,
     id: &'a str,
     run: u32,
+    name: Option<&'a Flock>,
     sync: bool,
 }
 
 fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> Result<Launched> {
-    let Target { dir, id, run, sync } = target;
+    let Target { dir, id, run, name, sync } = target;
     let (job, run_dir) = (dir.job(id), dir.run(id, run));
     let control = make_control(&run_dir)?;
     let output = plan.output.clone().unwrap_or_else(|| job.output());
@@ -171,6 +185,9 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         write_env(&job, &plan.env, &plan.extras.secret_env)?;
     }
     let place = proc::place();
+    if !place.known() {
+        bail!("cannot tell boot and PID namespace from /proc; nothing was executed");
+    }
     let supervisor =
         proc::stat(line.pid).map(|stat| stat.id()).context("the supervisor ended before the launch")?;
 
@@ -214,35 +231,57 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         adopted: false,
     };
     store::write_launch(&run_dir, &launch)?;
+    if let Some(lock) = name {
+        write_name(lock, id).with_context(|| format!("cannot record the name of job {id}"))?;
+    }
     ledger::append(dir, &[Record::Launched(Box::new(launch.clone()))], Patience::Command, sync)?;
     // Our copy of the lock must not make a supervisor look alive that is not.
     drop(exit);
     drop(control);
-    // A supervisor that died meanwhile is noticed by the answer that does not come.
-    let _ = (&File::from(line.fd.try_clone()?)).write_all(b"G");
-    Ok(match receive(&line.fd)? {
-        Some(Message { tag: Message::LAUNCHED, .. }) => Launched::Running(launch),
-        Some(Message { tag, value: errno }) => {
+    open_gate(&line.fd).context("cannot open the gate; nothing was executed")?;
+    // From here on a failure to hear is no failure of the launch.
+    Ok(match receive(&line.fd) {
+        Ok(Some(Message { tag: Message::LAUNCHED, .. })) => Launched::Running(launch),
+        Ok(Some(Message { tag, value: errno })) => {
             Launched::NotExecuted { launch: Some(launch), exec: tag == Message::EXEC_FAILED, errno }
         }
-        None => Launched::Unconfirmed(launch),
+        Ok(None) | Err(_) => Launched::Unconfirmed(launch),
     })
 }
 
-pub(crate) fn receive(line: &OwnedFd) -> Result<Option<Message>> {
-    let mut raw = [0_u8; Message::LENGTH];
-    match File::from(line.try_clone()?).read_exact(&mut raw) {
-        Ok(()) => Ok(Some(Message::decode(raw))),
-        Err(error)
-            if matches!(
-                error.kind(),
-                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset
-            ) =>
-        {
-            Ok(None)
+/// Lets the leader execute its command. One that is not told so would wait for ever, and we with it. A leader
+/// that died meanwhile is noticed by the answer that does not come.
+fn open_gate(line: &OwnedFd) -> nix::Result<()> {
+    use nix::errno::Errno;
+    loop {
+        match nix::unistd::write(line, b"G") {
+            Err(Errno::EINTR) => {}
+            Ok(_) | Err(Errno::EPIPE) => return Ok(()),
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error).context("cannot hear the supervisor"),
     }
+}
+
+/// The next message; none if the other side has closed the line. Needs no descriptor.
+pub(crate) fn receive(line: &OwnedFd) -> Result<Option<Message>> {
+    use nix::errno::Errno;
+    let mut raw = [0_u8; Message::LENGTH];
+    let mut length = 0;
+    while length < raw.len() {
+        match nix::unistd::read(line, &mut raw[length..]) {
+            Ok(0) | Err(Errno::ECONNRESET) => return Ok(None),
+            Ok(read) => length += read,
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error).context("cannot hear the supervisor"),
+        }
+    }
+    Ok(Some(Message::decode(raw)))
+}
+
+fn write_name(lock: &Flock, id: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    lock.0.write_all_at(format!("{id}\n").as_bytes(), 0)?;
+    lock.0.set_len(id.len() as u64 + 1)
 }
 
 fn make_control(run: &RunDir) -> Result<File> {

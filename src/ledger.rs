@@ -341,7 +341,7 @@ pub struct Book {
     index: HashMap<String, usize>,
     pruned: Vec<usize>,
     /// The ids of pruned jobs, as far as the ledger still tells of them.
-    forgotten: HashSet<String>,
+    pub forgotten: HashSet<String>,
     /// One message for each kind of trouble met; empty if every line was read.
     pub damage: Vec<String>,
     /// A record of a newer format was met: do not write.
@@ -370,11 +370,6 @@ impl Book {
         }
     }
 
-    /// Whether the ledger says that this job was pruned: files it still has were left by a prune that was broken off.
-    pub fn was_pruned(&self, id: &str) -> bool {
-        self.forgotten.contains(id)
-    }
-
     fn launched(&mut self, launch: Launch) {
         self.forgotten.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
@@ -398,6 +393,7 @@ impl Book {
 
     /// The entry is taken out at the end of reading: one by one would be quadratic.
     fn pruned(&mut self, id: &str) {
+        self.forgotten.insert(id.to_owned());
         if let Some(at) = self.index.remove(id) {
             self.pruned.push(at);
         }
@@ -535,8 +531,14 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     if book.newer {
         bail!("the ledger holds records of a newer format; it is left as it is");
     }
-    let has_files = |id: &str| dir.job(id).0.symlink_metadata().is_ok();
-    let folded = fold(&old, &book, keep_after, &has_files);
+    // As long as files of a pruned job are left, the ledger has to know that they are no job's.
+    let left: HashSet<&str> = book
+        .forgotten
+        .iter()
+        .map(String::as_str)
+        .filter(|id| dir.job(id).0.symlink_metadata().is_ok())
+        .collect();
+    let folded = fold(&old, &book, keep_after, &left);
     let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
     if saved == 0 {
         return Ok(0);
@@ -555,8 +557,8 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
 
 /// The pure part of compaction. A job is folded where the newest of its lines stands, and only if all of them may go.
 /// Lines that cannot be read, of a kind that is not known here, or of a job that is not known stay where they are.
-/// `has_files`: a pruned job that still has files is told of, so that nobody takes them for a job.
-pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -> bool) -> Vec<u8> {
+/// `left`: pruned jobs that still have files are told of, so that nobody takes them for jobs.
+pub fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Vec<u8> {
     let read: Vec<_> = lines(old).0.map(|line| (line, read_line(line))).collect();
     let mut jobs: HashMap<&str, Sources> = HashMap::new();
     for (at, (line, read)) in read.iter().enumerate() {
@@ -574,7 +576,7 @@ pub fn fold(old: &[u8], book: &Book, keep_after: u64, has_files: &dyn Fn(&str) -
         match book.job(id) {
             _ if job.newest > keep_after => None,
             Some(entry) if over(entry) => job.folded(entry),
-            None if book.was_pruned(id) && !has_files(id) => Some(Vec::new()),
+            None if book.forgotten.contains(id) && !left.contains(id) => Some(Vec::new()),
             _ => None,
         }
     };

@@ -44,10 +44,6 @@ fn ended(id: &str, run: u32) -> Record {
     Record::Ended { id: id.to_owned(), run, outcome: outcome() }
 }
 
-fn no_files(_: &str) -> bool {
-    false
-}
-
 fn pruned(id: &str) -> Record {
     Record::Note { kind: "pruned", id: id.to_owned(), run: 1, at: String::new(), detail: None }
 }
@@ -103,7 +99,7 @@ fn folding_changes_nothing_that_a_reader_sees() {
     ]);
     raw.extend(b"{\"bad\n");
     let before = parse(&raw);
-    let folded = fold(&raw, &before, u64::MAX, &no_files);
+    let folded = fold(&raw, &before, u64::MAX, &HashSet::new());
     let after = parse(&folded);
     assert_eq!(after.last_seq, 6);
     assert_eq!(after.job("a1a1a1a").unwrap().outcome, Some(outcome()));
@@ -111,7 +107,7 @@ fn folding_changes_nothing_that_a_reader_sees() {
     assert!(after.job("b1a1a1a").unwrap().outcome.is_none() && after.job("c1a1a1a").is_none());
     assert_eq!(after.damage, before.damage);
     assert_eq!(lines(&folded).0.count(), 4, "a header, one folded job, one live one, the bad line");
-    assert_eq!(fold(&folded, &after, u64::MAX, &no_files), folded, "folding twice is folding once");
+    assert_eq!(fold(&folded, &after, u64::MAX, &HashSet::new()), folded, "folding twice is folding once");
 }
 
 #[test]
@@ -122,7 +118,7 @@ fn lines_a_reader_has_not_seen_are_carried_over() {
         (3, launched("b1a1a1a", 1)),
         (4, ended("b1a1a1a", 1)),
     ]);
-    let folded = fold(&raw, &parse(&raw), 3, &no_files);
+    let folded = fold(&raw, &parse(&raw), 3, &HashSet::new());
     let kept = String::from_utf8(folded).unwrap();
     assert!(
         kept.contains("\"seq\":4,\"kind\":\"exited\"") && kept.contains("\"seq\":2,\"kind\":\"folded\""),
@@ -145,11 +141,11 @@ fn a_line_that_comes_after_the_end_does_not_keep_a_job_from_being_folded() {
         raw.extend(
             format!("{{\"v\":1,\"seq\":3,\"id\":\"a1a1a1a\",\"run\":1,\"kind\":\"{kind}\"}}\n").into_bytes(),
         );
-        let folded = fold(&raw, &parse(&raw), u64::MAX, &no_files);
+        let folded = fold(&raw, &parse(&raw), u64::MAX, &HashSet::new());
         let after = parse(&folded);
         assert_eq!(after.job("a1a1a1a").map(|entry| &entry.outcome), Some(&Some(outcome())), "{kind}");
         assert_eq!(after.last_seq, 3, "{kind}");
-        assert_eq!(fold(&folded, &after, u64::MAX, &no_files), folded, "{kind}");
+        assert_eq!(fold(&folded, &after, u64::MAX, &HashSet::new()), folded, "{kind}");
     }
 }
 
@@ -158,7 +154,7 @@ fn folding_loses_nothing_that_it_cannot_read_or_does_not_know() {
     let mut raw = text(&[(1, launched("a1a1a1a", 1)), (2, ended("a1a1a1a", 1)), (3, ended("b1a1a1a", 1))]);
     // Read as far as its head, but no launch: its job may still have files, and its end stands beside it.
     raw.extend(b"{\"v\":1,\"seq\":4,\"id\":\"b1a1a1a\",\"run\":1,\"kind\":\"launched\"}\n");
-    let folded = fold(&raw, &parse(&raw), u64::MAX, &no_files);
+    let folded = fold(&raw, &parse(&raw), u64::MAX, &HashSet::new());
     assert_eq!(lines(&folded).0.count(), 4, "{}", String::from_utf8_lossy(&folded));
     assert_eq!(parse(&folded).damage, parse(&raw).damage);
 }
@@ -172,7 +168,7 @@ fn folding_keeps_the_fields_of_a_newer_outlive() {
     };
     let raw =
         [launched("a1a1a1a", 1).line(1).unwrap(), ended("a1a1a1a", 1).line(2).unwrap()].map(add).concat();
-    let folded = fold(&raw, &parse(&raw), u64::MAX, &no_files);
+    let folded = fold(&raw, &parse(&raw), u64::MAX, &HashSet::new());
     let line: Value = serde_json::from_slice(lines(&folded).0.last().unwrap()).unwrap();
     assert_eq!((&line["launch"]["future"], &line["outcome"]["future"]), (&"kept".into(), &"kept".into()));
 }
@@ -190,9 +186,9 @@ fn an_id_that_leads_elsewhere_is_no_job() {
 fn a_pruned_job_that_still_has_files_is_told_of() {
     let raw = text(&[(1, launched("a1a1a1a", 1)), (2, ended("a1a1a1a", 1)), (3, pruned("a1a1a1a"))]);
     let mut book = parse(&raw);
-    assert!(book.was_pruned("a1a1a1a"));
+    assert!(book.forgotten.contains("a1a1a1a"));
     book.add(launch("a1a1a1a", 1));
     assert!(book.jobs.is_empty(), "what a prune has left is no job");
-    assert_eq!(fold(&raw, &book, u64::MAX, &|_| true), raw);
-    assert_eq!(lines(&fold(&raw, &book, u64::MAX, &no_files)).0.count(), 1);
+    assert_eq!(fold(&raw, &book, u64::MAX, &HashSet::from(["a1a1a1a"])), raw);
+    assert_eq!(lines(&fold(&raw, &book, u64::MAX, &HashSet::new())).0.count(), 1);
 }

@@ -23,6 +23,12 @@ impl std::fmt::Display for NoSuchJob {
 
 impl std::error::Error for NoSuchJob {}
 
+impl NoSuchJob {
+    pub fn pruned(id: &str) -> Self {
+        Self(format!("job {id} was pruned meanwhile"))
+    }
+}
+
 const SHORTEST_PREFIX: usize = 4;
 
 /// The latest run of the job that `word` names.

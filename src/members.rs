@@ -6,6 +6,7 @@
 //! number; and their descendants. A start time alone proves nothing: a recycled group is younger too.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::Path;
 
 use crate::env;
@@ -74,26 +75,28 @@ impl RunMark {
         }
     }
 
-    pub fn of(&self, pid: i32) -> Mark {
-        self.judge(proc::environ(pid).as_deref())
+    pub fn of(&self, pid: i32) -> io::Result<Mark> {
+        Ok(self.judge(proc::environ(pid)?.as_deref()))
     }
 
     /// Whether a descendant of this run's supervisor is not this job's: another supervisor, or marked for
     /// another job.
-    pub fn foreign(&self, stat: &Stat) -> bool {
-        (stat.comm.starts_with(b"outlive:") && stat.comm != self.title) || self.of(stat.pid) == Mark::Other
+    pub fn foreign(&self, stat: &Stat) -> io::Result<bool> {
+        let supervisor = stat.comm.starts_with(b"outlive:") && stat.comm != self.title;
+        Ok(supervisor || self.of(stat.pid)? == Mark::Other)
     }
 }
 
-/// Everything alive that descends from the supervisor and is this job's.
-pub fn supervised(supervisor: i32, mark: &RunMark) -> Vec<Stat> {
+/// Everything alive that descends from the supervisor and is this job's. An error if that could not be seen:
+/// nobody found is no proof that nobody is there.
+pub fn supervised(supervisor: i32, mark: &RunMark) -> io::Result<Vec<Stat>> {
     let mut found = Vec::new();
     let mut known = HashSet::new();
     let mut open = vec![supervisor];
     while let Some(parent) = open.pop() {
-        for pid in proc::children(parent) {
-            let Ok(stat) = proc::stat(pid) else { continue };
-            if mark.foreign(&stat) || !known.insert(pid) {
+        for pid in proc::children(parent)? {
+            let Some(stat) = proc::find(pid)? else { continue };
+            if mark.foreign(&stat)? || !known.insert(pid) {
                 continue;
             }
             open.push(pid);
@@ -102,7 +105,7 @@ pub fn supervised(supervisor: i32, mark: &RunMark) -> Vec<Stat> {
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// The members of a job whose supervisor is gone, its leader included.

@@ -172,10 +172,10 @@ impl Watched {
         let launch = launch.clone();
         let path = launch.output.as_path().to_path_buf();
         let observer = Observer::new(StateDir::trusted(observer.dir.path()), observer.sync);
-        std::thread::spawn(move || {
+        crate::sys::thread(move || {
             let _ = waiting::until_over(&observer, launch, group, None);
             let _ = raise.write(1);
-        });
+        })?;
         Ok(Self { over, inotify: std::cell::OnceCell::new(), path })
     }
 

@@ -197,7 +197,7 @@ fn listens(observer: &Observer, launch: &Launch, port: u16) -> bool {
             inodes.iter().any(|inode| link == format!("socket:[{inode}]"))
         })
     };
-    members::supervised(launch.supervisor.pid, &mark).iter().any(|stat| holds(stat.pid))
+    members::supervised(launch.supervisor.pid, &mark).unwrap_or_default().iter().any(|stat| holds(stat.pid))
 }
 
 /// The inodes of the sockets that listen (state 0A) on a port.

@@ -189,6 +189,14 @@ pub fn judge(launch: &Launch, evidence: &Evidence) -> Judgement {
             )
         };
     }
+    if !evidence.here.known() {
+        return say(
+            State::Unknown,
+            Verdict::Unverified,
+            Some(Cause::Hidden),
+            "the kernel does not tell which boot and PID namespace this is",
+        );
+    }
     if evidence.supervised {
         supervised(&launch.identity, evidence, say)
     } else {
@@ -342,6 +350,9 @@ fn unsupervised(
 /// The identity shown beside a final state.
 fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
     let (there, here) = (&launch.identity.place, &evidence.here);
+    if !here.known() {
+        return Verdict::Unverified;
+    }
     if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {
         return Verdict::Stale;
     }

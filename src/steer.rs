@@ -1,6 +1,7 @@
 //! Having a run stopped, by whoever may do it: its supervisor, asked through the control FIFO; or, when that is
 //! gone, a helper in a session of its own. Both go on to the end if the asker dies.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -147,12 +148,12 @@ fn finish_supervised(
         let line = start_helper(observer, &after.launch, stop)?;
         return finish_helper(observer, after.launch, line);
     }
-    let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch) };
+    let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch)? };
     let survivors = left.into_iter().map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job: after, survivors, unsupervised: !supervised, already: false })
 }
 
-fn supervised_members(observer: &Observer, launch: &Launch) -> Vec<Stat> {
+fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Vec<Stat>> {
     members::supervised(launch.supervisor.pid, &RunMark::new(&launch.id, launch.run, observer.dir.path()))
 }
 
@@ -295,17 +296,22 @@ fn carry_out(order: &Order) -> Result<Vec<i32>> {
         detail: Some(order.cause.word()),
     };
     let _ = ledger::append(&observer.dir, &[note], Patience::Command, false);
-    let members = || -> Vec<Stat> {
+    let look = || -> Result<Vec<Stat>> {
         let found = if supervised {
-            supervised_members(&observer, &launch)
+            supervised_members(&observer, &launch)?
         } else {
-            provable_now(&observer, &launch)
+            provable_now(&observer, &launch)?
         };
-        let never = members::untouchable(
-            &proc::table(),
-            proc::own_stat().map_or(launch.supervisor, |stat| stat.id()),
-        );
-        found.into_iter().filter(|stat| !never.contains(&stat.pid)).collect()
+        let never = members::untouchable(&proc::table()?, proc::own_stat()?.id());
+        Ok(found.into_iter().filter(|stat| !never.contains(&stat.pid)).collect())
+    };
+    // A look that fails does not mean that nobody is left: what was seen last still counts.
+    let last = RefCell::new(look()?);
+    let members = || -> Vec<Stat> {
+        if let Ok(found) = look() {
+            last.replace(found);
+        }
+        last.borrow().clone()
     };
     let left = teardown::end_all(&members, order.signal, Duration::from_millis(order.grace_ms));
     if left.is_empty() && !supervised {
@@ -315,11 +321,9 @@ fn carry_out(order: &Order) -> Result<Vec<i32>> {
 }
 
 /// The provable members now, the leader among them if it still is the one recorded.
-fn provable_now(observer: &Observer, launch: &Launch) -> Vec<Stat> {
-    observer
-        .assess(launch.clone())
-        .map(|job| if job.judgement.may_signal() { job.members } else { Vec::new() })
-        .unwrap_or_default()
+fn provable_now(observer: &Observer, launch: &Launch) -> Result<Vec<Stat>> {
+    let job = observer.assess(launch.clone())?;
+    Ok(if job.judgement.may_signal() { job.members } else { Vec::new() })
 }
 
 /// An orphan's status is known to nobody: it was stopped because somebody asked, but how it ended is not told.

@@ -8,13 +8,14 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::fs::{self, RunLock};
 use crate::job::{FORMAT, Launch, Outcome};
-use crate::paths::{RunDir, StateDir};
+use crate::paths::{JobDir, RunDir, StateDir};
 
 /// Room kept for an exit: more than any outcome takes.
 pub const EXIT_ROOM: i64 = 4096;
@@ -153,13 +154,43 @@ pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Launch>, bool)>
     Ok((None, later))
 }
 
-/// What deletions that were broken off have left, see [`fs::remove_tree`].
-pub fn nameless(dir: &StateDir) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(dir.jobs()).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."))
-        .map(|entry| entry.path())
-        .collect()
+/// Deletes the files of a job that the ledger says is pruned. The launch records go first, the latest last: with
+/// one left, but without the exits, the job would seem to have been interrupted.
+pub fn delete(dir: &StateDir, id: &str) -> Result<()> {
+    let job = dir.job(id);
+    let gone = |result: io::Result<()>, path: &Path| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot delete {}", path.display()))
+        }
+        _ => Ok(()),
+    };
+    for run in job.runs() {
+        let path = job.run(run).launch();
+        gone(std::fs::remove_file(&path), &path)?;
+    }
+    gone(delete_directory(&job), &job.0)
+}
+
+/// Deletes a job's directory, its lock last: whoever waits for that makes a new one in its place, and must then
+/// find nothing of the job any more.
+fn delete_directory(job: &JobDir) -> io::Result<()> {
+    for entry in std::fs::read_dir(&job.0)? {
+        let entry = entry?;
+        if entry.path() == job.op() {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    let mut tries = 100;
+    loop {
+        match std::fs::remove_dir_all(&job.0) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries > 0 => tries -= 1,
+            deleted => return deleted,
+        }
+    }
 }
 
 /// The ids of every job that has a directory.

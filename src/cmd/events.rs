@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,6 +15,9 @@ use crate::fs;
 use crate::job::check_name;
 use crate::ledger::{self, Head};
 use crate::paths::StateDir;
+
+/// How long the record of an end may be on its way from a supervisor to the ledger.
+const ARRIVAL: Duration = Duration::from_millis(600);
 
 pub fn events(app: &App, args: &Events) -> Result<Exit> {
     if let Some(name) = &args.reader {
@@ -28,8 +32,7 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         Some(name) => read_position(app.dir(), name)?,
         None => args.since.unwrap_or(0),
     };
-    // What ended unseen is settled first, so that its end is in the stream.
-    app.assess_all(false)?;
+    settle(app)?;
     let watch =
         if args.follow { Some(Inotify::init(InitFlags::IN_CLOEXEC).context("no inotify")?) } else { None };
     loop {
@@ -69,6 +72,28 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
             }
         }
     }
+}
+
+/// What ended unseen is settled first, so that its end is in the stream. A supervisor tells its sidecar first and the
+/// ledger then: an end that its waiters know of already gets a moment to arrive.
+fn settle(app: &App) -> Result<()> {
+    app.assess_all(false)?;
+    let mut pause = Duration::from_millis(1);
+    while on_its_way(app)? && pause < ARRIVAL {
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+    Ok(())
+}
+
+/// Whether a supervisor has recorded an end that the ledger does not know yet.
+fn on_its_way(app: &App) -> Result<bool> {
+    let mut open = ledger::read(app.dir())?.jobs.into_iter().filter(|entry| entry.outcome.is_none());
+    let ended = |entry: ledger::Entry| {
+        let job = app.observer.assess(entry.launch);
+        job.is_ok_and(|job| job.judgement.supervised && job.outcome.is_some())
+    };
+    Ok(open.any(ended))
 }
 
 /// The lines after `seen`, and the highest number among all. A gap is told where lines were folded away.

@@ -39,7 +39,7 @@ fn each(app: &App, args: &Jobs, request: Request, wanted: State) -> Result<Exit>
 
 fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(Assessed, Exit)> {
     let job = app.observer.settle(launch)?;
-    if job.state() == wanted {
+    if reached(app, &job, wanted) {
         return Ok((job, Exit::Done));
     }
     let (id, run) = (job.launch.id.clone(), job.launch.run);
@@ -59,16 +59,31 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
     let mut launch = job.launch;
     loop {
         let job = app.observer.settle(launch)?;
-        if job.state() == wanted || job.state().is_final() {
-            let exit = if job.state() == wanted { Exit::Done } else { Exit::NotDone };
-            return Ok((job, exit));
+        if reached(app, &job, wanted) {
+            return Ok((job, Exit::Done));
+        }
+        if job.state().is_final() {
+            return Ok((job, Exit::NotDone));
         }
         if asked.elapsed() > LIMIT {
-            notice!("job {id} is still {}", job.state().word());
+            if job.state() == wanted {
+                notice!("not every process of job {id} is {}", wanted.word());
+            } else {
+                notice!("job {id} is still {}", job.state().word());
+            }
             return Ok((job, Exit::NotDone));
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
         launch = job.launch;
     }
+}
+
+/// The state is the leader's. It takes all the others too: somebody may have stopped a part of the job only, and a
+/// supervisor signals one process after another.
+fn reached(app: &App, job: &Assessed, wanted: State) -> bool {
+    let stopped = wanted == State::Paused;
+    job.state() == wanted
+        && super::show::processes(app, job)
+            .is_ok_and(|processes| processes.iter().all(|process| process.stopped() == stopped))
 }

@@ -8,11 +8,15 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
-use crate::fs::{self, Flock};
+use crate::fs::{Flock, RunLock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
+use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
+
+/// How long the supervisor of a job that has ended may take to let go of it.
+const SUPERVISOR_WAIT: Duration = Duration::from_secs(5);
 
 pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     let (mut chosen, mut exit): (Vec<Assessed>, Exit) = if args.jobs.is_empty() {
@@ -74,26 +78,38 @@ fn older(at: &str, age: Duration) -> bool {
 /// Recorded first, then deleted: what is left of a broken-off prune is debris, not a job.
 fn one(app: &App, launch: &Launch) -> Result<()> {
     let id = &launch.id;
+    let lock = |name: &String| Flock::take(&app.dir().name(name), &format!("the name '{name}'"));
+    // In the order of everybody else: name, op, ledger.
+    let _name = launch.name.as_ref().map(lock).transpose()?;
     let _op = app.observer.op(id)?;
     let again = crate::lookup::latest(app.dir(), id)?.with_context(|| format!("job {id} is gone"))?;
     let job = app.observer.assess(again)?;
     if !job.state().is_final() {
         anyhow::bail!("it is {} again", job.state().word());
     }
+    // A supervisor that has recorded the end still tells the ledger, and starts the command of `--on-exit` with what
+    // the job's files say: a record after the pruning would be one of a job that nobody knows.
+    if let Some(exit) = job.exit.as_ref().filter(|_| job.judgement.supervised)
+        && !RunLock::Supervised.wait_for(exit, Some(SUPERVISOR_WAIT))?
+    {
+        anyhow::bail!("its supervisor has not finished (try again)");
+    }
     let note =
         Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
     if let Some(name) = &launch.name {
-        let _lock = Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?;
-        if crate::lookup::named(app.dir(), name)?.as_ref() == Some(id) {
-            let _ = std::fs::remove_file(app.dir().name(name));
-        }
+        forget_name(app, name, id);
     }
-    let path = app.dir().job(id).0;
-    match fs::remove_tree(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot delete {}", path.display()))
-        }
-        _ => Ok(()),
+    store::delete(app.dir(), id)
+}
+
+/// Deleted under its lock only: somebody may be launching under this name right now. A name that stays leads
+/// nowhere, which does no harm.
+fn forget_name(app: &App, name: &str, id: &str) {
+    let path = app.dir().name(name);
+    if let Ok(Some(_lock)) = Flock::attempt(&path)
+        && crate::lookup::named(app.dir(), name).is_ok_and(|now| now.as_deref() == Some(id))
+    {
+        let _ = std::fs::remove_file(path);
     }
 }

@@ -3,7 +3,7 @@
 //! A plan is made first, as data; `--dry-run` prints it, otherwise it is carried out. What is owned, recycled or
 //! unverified is never touched.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::App;
 use crate::adopt;
@@ -110,8 +110,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
         }
     }
     let cleared = if args.labels.is_empty() { debris(app, args.dry_run)? } else { Vec::new() };
-    for id in cleared {
-        let reason = "the launch was broken off, and nothing had been executed";
+    for (id, reason) in cleared {
         if app.json {
             views.push(
                 serde_json::json!({ "schema": SCHEMA, "id": id, "action": "cleared", "reason": reason }),
@@ -171,7 +170,7 @@ fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Resu
 fn recover(app: &App, dry_run: bool) -> Result<()> {
     let book = ledger::read(app.dir())?;
     for id in store::ids(app.dir())? {
-        if book.job(&id).is_some() || book.was_pruned(&id) {
+        if book.job(&id).is_some() || book.forgotten.contains(&id) {
             continue;
         }
         if let Err(error) = recover_one(app, &id, dry_run) {
@@ -188,7 +187,8 @@ fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
         return Ok(());
     }
     let _op = app.observer.op(id)?;
-    if ledger::read(app.dir())?.job(id).is_some() {
+    let now = ledger::read(app.dir())?;
+    if now.job(id).is_some() || now.forgotten.contains(id) {
         return Ok(());
     }
     notice!("job {id} was missing from the ledger; found by its files");
@@ -199,17 +199,14 @@ fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// Clears jobs that were never launched: no launch record, and locks that nobody holds but us. Returns their ids.
-fn debris(app: &App, dry_run: bool) -> Result<Vec<String>> {
+/// Clears jobs that were never launched (no launch record, and locks that nobody holds but us), and what a prune
+/// that was broken off has left. Returns their ids and why.
+fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
     let book = ledger::read(app.dir())?;
     let mut cleared = Vec::new();
-    if !dry_run {
-        // What is left of deletions that were broken off. Another one may be at it right now.
-        store::nameless(app.dir()).iter().for_each(|path| drop(std::fs::remove_dir_all(path)));
-    }
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
-        let pruned = book.was_pruned(&id);
+        let pruned = book.forgotten.contains(&id);
         if book.job(&id).is_some() || (!pruned && may_have_run(&book, &job)) {
             continue;
         }
@@ -222,9 +219,14 @@ fn debris(app: &App, dry_run: bool) -> Result<Vec<String>> {
             continue;
         }
         if !dry_run {
-            fs::remove_tree(&job.0).with_context(|| format!("cannot clear {}", job.0.display()))?;
+            store::delete(app.dir(), &id)?;
         }
-        cleared.push(id);
+        let why = if pruned {
+            "it was pruned, and the deletion was broken off"
+        } else {
+            "the launch was broken off, and nothing had been executed"
+        };
+        cleared.push((id, why));
     }
     Ok(cleared)
 }

@@ -35,8 +35,7 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
     let id = seen.id.clone();
     loop {
         let op = app.observer.op(&id)?;
-        let launch =
-            lookup::latest(app.dir(), &id)?.with_context(|| format!("job {id} was pruned meanwhile"))?;
+        let launch = lookup::latest(app.dir(), &id)?.ok_or_else(|| lookup::NoSuchJob::pruned(&id))?;
         if launch.run > seen.run {
             return tell(app, launch);
         }
@@ -66,7 +65,10 @@ fn start(app: &App, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit
         Launched::Running(launch) => {
             let note =
                 Record::Note { kind: "restarted", id: id.clone(), run, at: clock::now(), detail: None };
-            ledger::append(app.dir(), &[note], Patience::Command, false)?;
+            // The run is recorded as launched already; that it is a restart is seen from its number, too.
+            if let Err(error) = ledger::append(app.dir(), &[note], Patience::Command, false) {
+                notice!("job {id} was restarted, but the ledger does not say so: {error:#}");
+            }
             tell(app, launch)
         }
         other => super::run::not_running(app, &plan.argv, other).map(|exit| (None, exit)),
@@ -103,7 +105,9 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
                 missing.join(", ")
             );
         }
-        notice!("job {id} takes {} from this environment", taken.join(", "));
+        if !taken.is_empty() {
+            notice!("job {id} takes {} from this environment", taken.join(", "));
+        }
     }
     unmark(&mut env);
     let owner = match (&args.owner, launch.owner) {

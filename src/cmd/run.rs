@@ -14,7 +14,7 @@ use super::App;
 use crate::assess::Assessed;
 use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
-use crate::environment::unmark;
+use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
 use crate::fs::Flock;
 use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
@@ -66,14 +66,12 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         Some(line) => line,
         None => spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?,
     };
-    let launched = launch::new_job(app.dir(), &plan, line, app.observer.sync)?;
-    if let (Some(lock), Launched::Running(launch)) = (&name_lock, &launched) {
-        write_name(lock, &launch.id)
-            .with_context(|| format!("cannot record the name of job {}", launch.id))?;
-    }
+    let launched = launch::new_job(app.dir(), &plan, name_lock.as_ref(), line, app.observer.sync)?;
     drop(name_lock);
     match launched {
         Launched::Running(launch) => told(app, &args, launch, ready),
+        // It could not be heard, but it is there.
+        Launched::Unconfirmed(launch) if runs(app, &launch)? => told(app, &args, launch, ready),
         other => not_running(app, &plan.argv, other),
     }
 }
@@ -124,6 +122,12 @@ fn conditions(args: &Run) -> Result<Conditions> {
         file: args.ready_file.as_ref().map(absolute).transpose()?.map(NewFile::expected),
         command: args.ready_cmd.clone(),
     })
+}
+
+/// Whether a job is supervised and executes its command.
+fn runs(app: &App, launch: &Launch) -> Result<bool> {
+    let job = app.observer.settle(launch.clone())?;
+    Ok(job.judgement.supervised && matches!(job.state(), State::Running | State::Paused))
 }
 
 /// Files are the caller's words: relative to where the caller is.
@@ -182,12 +186,6 @@ fn alive_under(app: &App, name: &str, held: &Flock) -> Result<Option<Assessed>> 
     Ok(Some(job).filter(|job| !job.state().is_final()))
 }
 
-fn write_name(lock: &Flock, id: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    lock.0.write_all_at(format!("{id}\n").as_bytes(), 0)?;
-    lock.0.set_len(id.len() as u64 + 1)
-}
-
 fn plan(app: &App, args: &Run) -> Result<Plan> {
     let here = || std::env::current_dir().context("the current directory is gone (use --cwd)");
     let cwd = match &args.cwd {
@@ -208,8 +206,9 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
     }
     unmark(&mut env);
     let owner = args.owner.as_deref().map(find_owner).transpose()?;
-    let mut secret_env = crate::env::secret_env();
-    secret_env.extend(args.secret_env.iter().cloned());
+    let mut patterns = crate::env::secret_env();
+    patterns.extend(args.secret_env.iter().cloned());
+    let secret_env = secrets(&env, patterns);
     Ok(Plan {
         name: args.name.clone(),
         argv: args.command.clone(),

@@ -57,7 +57,7 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
         job: JobView::new(&job, &app.observer),
         known_by: job.judgement.why,
         runs: runs(app, &job)?,
-        processes: processes(app, &job).iter().map(row).collect(),
+        processes: processes(app, &job)?.iter().map(row).collect(),
     };
     if app.json {
         super::print_json(&whole)?;
@@ -91,20 +91,26 @@ fn runs(app: &App, job: &Assessed) -> Result<Vec<RunView>> {
     Ok(runs)
 }
 
-fn processes(app: &App, job: &Assessed) -> Vec<Stat> {
+/// What is alive of the job now, as far as it can be told.
+pub fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
     if !job.judgement.supervised || job.launch.adopted {
-        return if job.state().is_final() { Vec::new() } else { living(app, job) };
+        return if job.state().is_final() { Ok(Vec::new()) } else { living(app, job) };
     }
     members::supervised(job.launch.supervisor.pid, &RunMark::new(job.id(), job.launch.run, app.dir().path()))
 }
 
-fn living(app: &App, job: &Assessed) -> Vec<Stat> {
-    if job.judgement.may_signal() { app.observer.provable(&job.launch, true).proven } else { Vec::new() }
+fn living(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
+    Ok(if job.judgement.may_signal() { app.observer.provable(&job.launch, true)?.proven } else { Vec::new() })
 }
 
 fn row(stat: &Stat) -> ProcessRow {
-    let argv: Vec<_> =
-        proc::cmdline(stat.pid).unwrap_or_default().into_iter().map(crate::bytes::Bytes).collect();
+    let argv: Vec<_> = proc::cmdline(stat.pid)
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+        .into_iter()
+        .map(crate::bytes::Bytes)
+        .collect();
     let name = || format!("[{}]", String::from_utf8_lossy(&stat.comm));
     ProcessRow {
         pid: stat.pid,

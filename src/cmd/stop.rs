@@ -1,7 +1,5 @@
 //! `stop`: end jobs, and say what is left of them.
 
-use std::thread;
-
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 
@@ -112,7 +110,7 @@ pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
     interrupt.thread_block()?;
     let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
     let launch = launch.clone();
-    thread::spawn(move || {
+    crate::sys::thread(move || {
         let mut grace = None;
         while interrupt.wait().is_ok() {
             let stop = Stop { signal: None, grace, cause: Cause::Stop };
@@ -121,6 +119,6 @@ pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
             }
             grace = Some(std::time::Duration::ZERO);
         }
-    });
+    })?;
     Ok(())
 }

@@ -88,10 +88,11 @@ fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant
     for waited in &open {
         let (send, launch) = (send.clone(), waited.job.launch.clone());
         let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
-        std::thread::spawn(move || {
+        crate::sys::thread(move || {
             // Nobody listens any more once another job was first.
             let _ = send.send(until_over(&observer, launch, group, None));
-        });
+        })
+        .context("cannot wait for several jobs at once")?;
     }
     let answer = match deadline {
         Some(deadline) => receive.recv_timeout(deadline.saturating_duration_since(clock::instant())).ok(),

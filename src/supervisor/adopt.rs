@@ -39,8 +39,8 @@ impl Supervisor {
             let end = adopted.leader.exit_info(REAP_WAIT);
             self.record(ChildEnd { pid: self.leader, ..end.unwrap_or_default() });
         }
-        let left = self.members();
-        let member = left.iter().find_map(|stat| PidFd::proven(stat.id()).ok().flatten());
+        let left = self.members()?;
+        let member = left.iter().find_map(|stat| PidFd::proven(stat.id()).transpose()).transpose()?;
         let over = member.is_none();
         if let Some(adopted) = &mut self.adopted {
             adopted.member = member;
@@ -53,11 +53,13 @@ impl Supervisor {
     }
 
     /// Every process that can be proven to belong to the adopted job.
-    pub(super) fn adopted_members(&self) -> Vec<Stat> {
+    pub(super) fn adopted_members(&self) -> io::Result<Vec<Stat>> {
         let observer = Observer::new(self.dir.clone(), self.numbers.sync);
         let run = self.dir.run(&self.id, self.numbers.run);
-        let Ok(Some(launch)) = crate::store::read_launch(&run) else { return Vec::new() };
-        observer.provable(&launch, !self.ended).proven
+        let Some(launch) = crate::store::read_launch(&run).map_err(io::Error::other)? else {
+            return Ok(Vec::new());
+        };
+        Ok(observer.provable(&launch, !self.ended)?.proven)
     }
 }
 

@@ -70,7 +70,12 @@ struct Supervisor {
     hook: Option<i32>,
     cap: Option<Cap>,
     asked: Option<Asked>,
+    /// Something could not be looked at or done for want of means: to be tried again without being woken.
+    again: bool,
 }
+
+/// How long until what failed for want of means is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// What may wake a supervisor.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,16 +94,35 @@ impl Supervisor {
         Record::Ended { id: self.id.clone(), run: self.numbers.run, outcome: outcome.clone() }
     }
 
-    /// The loop. Returns when nothing of the job is left.
+    /// The loop. Returns when nothing of the job is left. No failure ends it before: a supervisor that gives up
+    /// leaves an orphan, and most failures (no descriptor, no memory) pass.
     fn watch(&mut self) -> io::Result<()> {
-        while !self.over()? {
+        loop {
+            match self.turn() {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => {
+                    // Not by `poll`, which may be what fails.
+                    std::thread::sleep(TRY_AGAIN);
+                    self.again = true;
+                }
+            }
+        }
+        // Let go now: closing a watch may take this process milliseconds.
+        RunLock::Both.release(&self.exit)
+    }
+
+    /// Sleeps once and does what there is to do. True when nothing of the job is left.
+    fn turn(&mut self) -> io::Result<bool> {
+        if !self.over()? {
             let woken = self.sleep()?;
+            self.again = false;
             if woken.contains(&Wake::Signal) {
                 self.signals()?;
             }
             // An end that is already there is recorded before a request is heard.
             if self.over()? {
-                break;
+                return Ok(true);
             }
             if woken.contains(&Wake::Request) {
                 self.requests();
@@ -118,9 +142,9 @@ impl Supervisor {
                 cap.look_if_due();
             }
             self.kill_if_due();
+            return Ok(false);
         }
-        // Let go now: closing a watch may take this process milliseconds.
-        RunLock::Both.release(&self.exit)
+        Ok(true)
     }
 
     /// Sleeps until something happens, and says what.
@@ -157,7 +181,8 @@ impl Supervisor {
             Some(Asked { deadline, .. }) => Some(deadline.saturating_duration_since(clock::instant())),
         };
         let look = self.cap.as_ref().and_then(Cap::patience);
-        stop.into_iter().chain(look).min().map_or(PollTimeout::NONE, poll_timeout)
+        let again = self.again.then_some(TRY_AGAIN);
+        stop.into_iter().chain(look).chain(again).min().map_or(PollTimeout::NONE, poll_timeout)
     }
 
     fn signals(&mut self) -> io::Result<()> {
@@ -187,7 +212,7 @@ impl Supervisor {
         if let Some(end) = self.hook.map(|hook| reap(Child::Pid(hook))).transpose()?.flatten() {
             self.hook_ended(end);
         }
-        if self.others_alive() {
+        if self.others_alive()? {
             return Ok(false);
         }
         if self.lingered {
@@ -204,17 +229,18 @@ impl Supervisor {
     }
 
     /// Waits for the dead among the adopted; whether any of the job are left. The leader, dead or not, stays.
-    fn others_alive(&self) -> bool {
+    fn others_alive(&self) -> io::Result<bool> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let mark = self.mark();
-        let alive = |&pid: &i32| {
-            pid != self.leader
-                && Some(pid) != self.hook
-                && matches!(reap(Child::Pid(pid)), Ok(None))
-                && proc::stat(pid).is_ok_and(|stat| !mark.foreign(&stat))
-        };
+        let mut alive = false;
         // Every one is looked at, so that none of the dead stays.
-        proc::children(me).iter().filter(|pid| alive(pid)).count() > 0
+        for pid in proc::children(me)? {
+            let other = pid != self.leader && Some(pid) != self.hook && reap(Child::Pid(pid))?.is_none();
+            if other && let Some(stat) = proc::find(pid)? {
+                alive |= !mark.foreign(&stat)?;
+            }
+        }
+        Ok(alive)
     }
 
     fn mark(&self) -> RunMark {
@@ -224,7 +250,11 @@ impl Supervisor {
     /// Records the leader's end: durable first, then told to waiters, then to the ledger.
     fn record(&mut self, end: ChildEnd) {
         self.ended = true;
-        self.lingered = if self.adopted.is_some() { !self.members().is_empty() } else { self.others_alive() };
+        // If that cannot be seen now, it is to be found out: an end without survivors is final at once.
+        self.lingered = match self.adopted {
+            Some(_) => self.members().map_or(true, |members| !members.is_empty()),
+            None => self.others_alive().unwrap_or(true),
+        };
         let (state, cause) = match self.asked.as_ref().map(|asked| asked.cause) {
             // An adopted leader whose status the kernel does not tell us.
             _ if end.code.or(end.signal).is_none() => (End::Interrupted, Some(Cause::SupervisorLost)),
@@ -248,7 +278,10 @@ impl Supervisor {
         if store::commit_exit(&self.exit, &outcome, self.numbers.sync).is_err() {
             let _ = store::commit_exit(&self.exit, &outcome, false);
         }
-        let _ = RunLock::Unended.release(&self.exit);
+        // Waiters sleep on this lock. To split it, the kernel may need memory.
+        while RunLock::Unended.release(&self.exit).is_err() {
+            std::thread::sleep(TRY_AGAIN);
+        }
         let _ = ledger::append(&self.dir, &[self.end_record(&outcome)], Patience::Supervisor, false);
         self.start_hook(&outcome);
     }
@@ -260,9 +293,17 @@ impl Supervisor {
     }
 
     fn requests(&mut self) {
+        // To the end: what fills a buffer may end in the middle of a request.
+        let mut raw = Vec::new();
         let mut buffer = [0_u8; 4096];
-        let Ok(read) = self.control.read(&mut buffer) else { return };
-        let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default()).into_owned();
+        loop {
+            match self.control.read(&mut buffer) {
+                Ok(read @ 1..) => raw.extend_from_slice(buffer.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        let text = String::from_utf8_lossy(&raw).into_owned();
         let run = self.numbers.run;
         for request in text.lines().filter_map(|line| Request::decode(line, run)) {
             match request {

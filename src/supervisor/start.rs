@@ -92,6 +92,7 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         hook: None,
         cap: Cap::new(Path::new(OsStr::from_bytes(&output)).to_path_buf(), &numbers),
         asked: None,
+        again: false,
     };
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     if supervisor.adopted.is_some() {

@@ -3,6 +3,7 @@
 //! The supervisor sees every process of the job, adopted ones included, and has not waited for the leader: the
 //! number of the leader's group cannot be anybody else's.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -34,14 +35,27 @@ impl Supervisor {
         Duration::from_millis(self.numbers.grace_ms)
     }
 
-    pub(super) fn members(&self) -> Vec<proc::Stat> {
+    pub(super) fn members(&self) -> io::Result<Vec<proc::Stat>> {
         if self.adopted.is_some() {
             return self.adopted_members();
         }
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        let mut members = members::supervised(me, &self.mark());
+        let mut members = members::supervised(me, &self.mark())?;
         members.retain(|stat| Some(stat.pid) != self.hook);
-        members
+        Ok(members)
+    }
+
+    /// Signals the whole job. If its members cannot be seen, the leader's group, for which nothing is needed.
+    fn signal(&self, signals: &[i32]) {
+        let Ok(members) = self.members() else {
+            if self.adopted.is_none() {
+                // The leader has not been waited for, so its group's number is still its own.
+                let send = |&signal: &i32| signal_group_of_unreaped_child(self.leader, signal);
+                let _ = signals.iter().try_for_each(send);
+            }
+            return;
+        };
+        let _ = teardown::pass(&members, signals);
     }
 
     /// Asks the whole job to end. A later request may shorten the grace, never lengthen it.
@@ -56,7 +70,7 @@ impl Supervisor {
             (asked.gave_up, asked.killing_since) = (false, None);
         }
         if !grace.is_zero() {
-            let _ = teardown::pass(&self.members(), &teardown::request(signal));
+            self.signal(&teardown::request(signal));
         }
         self.kill_if_due();
         if first {
@@ -79,7 +93,7 @@ impl Supervisor {
             // The leader has not been waited for, so its group's number is still its own.
             let _ = signal_group_of_unreaped_child(self.leader, libc::SIGKILL);
         }
-        let _ = teardown::pass(&self.members(), &[libc::SIGKILL]);
+        self.signal(&[libc::SIGKILL]);
     }
 
     /// Stops every process of the job; if one cannot be stopped, none is.
@@ -87,7 +101,7 @@ impl Supervisor {
         let mut stopped = 0;
         // Until a pass finds nothing new: a member may fork before its turn comes.
         loop {
-            let members = self.members();
+            let Ok(members) = self.members() else { return };
             if !teardown::pass(&members, &[libc::SIGSTOP]).is_empty() {
                 let _ = teardown::pass(&members, &[libc::SIGCONT]);
                 return;
@@ -101,7 +115,7 @@ impl Supervisor {
     }
 
     pub(super) fn resume(&self) {
-        let _ = teardown::pass(&self.members(), &[libc::SIGCONT]);
+        self.signal(&[libc::SIGCONT]);
         self.note("resumed", None);
     }
 }

@@ -16,6 +16,11 @@ pub(crate) fn check(result: nix::libc::c_long) -> io::Result<nix::libc::c_long> 
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Starts a thread. Where there is no room for one, that is an error like another.
+pub fn thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().spawn(work).map(drop)
+}
+
 /// Random bytes from the kernel, see getrandom(2).
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0_u8; N];

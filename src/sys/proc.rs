@@ -123,9 +123,29 @@ pub fn parse_stat(line: &[u8]) -> Option<Stat> {
 }
 
 /// The command line; none when it cannot be read. A kernel thread's and a zombie's is empty.
-pub fn cmdline(pid: i32) -> Option<Vec<Vec<u8>>> {
-    let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    Some(split_nul(&raw).map(<[u8]>::to_vec).collect())
+pub fn cmdline(pid: i32) -> io::Result<Option<Vec<Vec<u8>>>> {
+    let raw = seen(fs::read(format!("/proc/{pid}/cmdline")))?;
+    Ok(raw.map(|raw| split_nul(&raw).map(<[u8]>::to_vec).collect()))
+}
+
+/// None for a process that is gone or may not be looked at. Any other failure is ours, such as having no
+/// descriptor left, and says nothing about the process.
+fn seen<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    match looked {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => Ok(None),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
+                Ok(None)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// Looks one process up that may be gone by now.
+pub fn find(pid: i32) -> io::Result<Option<Stat>> {
+    seen(stat(pid))
 }
 
 /// Whether the process is on its way out: it runs no more code of its own and has given its memory back, its command
@@ -141,8 +161,8 @@ pub fn exiting(pid: i32) -> bool {
 }
 
 /// The environment the process was executed with; none when it may not be read.
-pub fn environ(pid: i32) -> Option<Vec<u8>> {
-    fs::read(format!("/proc/{pid}/environ")).ok()
+pub fn environ(pid: i32) -> io::Result<Option<Vec<u8>>> {
+    seen(fs::read(format!("/proc/{pid}/environ")))
 }
 
 /// Splits `a\0b\0` into its parts, empty ones included.
@@ -153,29 +173,33 @@ pub fn split_nul(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The children of a process, over all its threads: exact for the caller's own, a sample for others'.
-pub fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+pub fn children(pid: i32) -> io::Result<Vec<i32>> {
+    let Some(tasks) = seen(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for task in tasks.flatten() {
+    for task in tasks {
+        let Some(task) = seen(task)? else { continue };
         match fs::read_to_string(task.path().join("children")) {
             Ok(list) => {
                 found.extend(list.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()))
             }
             // A kernel without CONFIG_PROC_CHILDREN: ask every process for its parent.
             Err(error) if error.kind() == io::ErrorKind::NotFound && task.path().exists() => {
-                return table().iter().filter(|stat| stat.ppid == pid).map(|stat| stat.pid).collect();
+                return Ok(table()?.iter().filter(|stat| stat.ppid == pid).map(|stat| stat.pid).collect());
             }
-            Err(_) => {}
+            Err(error) => drop(seen::<()>(Err(error))?),
         }
     }
-    found
+    Ok(found)
 }
 
 /// Every process that is alive and may be seen.
-pub fn table() -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
-    entries.flatten().filter_map(pid).filter_map(|pid| stat(pid).ok()).filter(|stat| !stat.dead()).collect()
+pub fn table() -> io::Result<Vec<Stat>> {
+    let mut table = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        table.extend(find(pid)?.filter(|stat| !stat.dead()));
+    }
+    Ok(table)
 }
 
 fn line(path: &str) -> String {

@@ -332,7 +332,13 @@ unsafe fn set_up_and_exec(shared: &mut Shared) -> i32 {
 
         shared.stage.store(GATE, Ordering::SeqCst);
         let message = Message { tag: Message::AT_GATE, value: libc::getpid() }.encode();
-        libc::send(leader.gate, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL);
+        // Unheard, it would wait at the gate for ever, and the launcher for its word. A launcher that has gone
+        // is seen below.
+        let sent = libc::send(leader.gate, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL);
+        if sent < 0 && !matches!(*libc::__errno_location(), libc::EPIPE | libc::ECONNRESET) {
+            shared.stage.store(SETUP, Ordering::SeqCst);
+            return *libc::__errno_location();
+        }
         let mut byte = 0_u8;
         loop {
             match libc::read(leader.gate, (&raw mut byte).cast(), 1) {

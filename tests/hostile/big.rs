@@ -45,7 +45,7 @@ fn fill(env: &TestEnv, mut seq: u64) {
 }
 
 fn digit(number: u32, at: u32) -> char {
-    let (base, place) = if at % 2 == 0 { (26, number / 26_u32.pow(at / 2)) } else { (10, number) };
+    let (base, place) = if at.is_multiple_of(2) { (26, number / 26_u32.pow(at / 2)) } else { (10, number) };
     let first = if base == 26 { b'a' } else { b'0' };
     char::from(first + u8::try_from(place % base).unwrap())
 }

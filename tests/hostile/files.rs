@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -148,6 +149,11 @@ fn a_directory_in_place_of_the_ledger() {
     assert_ne!(env.outlive(["doctor"]).code, 0);
 }
 
+#[allow(clippy::disallowed_methods, reason = "nothing here has to survive a crash")]
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::rename(from, to)
+}
+
 #[test]
 fn a_fifo_in_place_of_a_file_blocks_nobody() {
     let env = TestEnv::new();
@@ -157,7 +163,7 @@ fn a_fifo_in_place_of_a_file_blocks_nobody() {
     for name in files {
         let path = env.state().join(name);
         let aside = env.work().join("aside");
-        let there = fs::rename(&path, &aside).is_ok();
+        let there = rename(&path, &aside).is_ok();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for words in
             [&["ls", "-a"][..], &["show", &id], &["show", "web"], &["reap", "--dry-run"], &["doctor"]]
@@ -167,7 +173,7 @@ fn a_fifo_in_place_of_a_file_blocks_nobody() {
         }
         fs::remove_file(&path).unwrap();
         if there {
-            fs::rename(&aside, &path).unwrap();
+            rename(&aside, &path).unwrap();
         }
     }
     assert_eq!(listed(&env, &id)["exit_code"], 7);
@@ -250,7 +256,7 @@ fn the_directory_of_a_living_job_is_gone() {
 /// The latest run is the one the ledger knows, whatever became of its files.
 #[test]
 fn a_launch_record_that_is_damaged_does_not_bring_an_earlier_run_back() {
-    let damages: [&dyn Fn(&std::path::Path); 4] = [
+    let damages: [&dyn Fn(&Path); 4] = [
         &|path| fs::write(path, &fs::read(path).unwrap()[..200]).unwrap(),
         &|path| fs::write(path, [0; 700]).unwrap(),
         &|path| fs::remove_file(path).unwrap(),
@@ -336,7 +342,7 @@ fn a_directory_in_place_of_a_sidecar() {
     let leader = env.leader(&id);
     for id in [&done, &id] {
         let path = env.run_dir(id, 1).join("exit.json");
-        fs::rename(&path, env.work().join(id)).unwrap();
+        rename(&path, &env.work().join(id)).unwrap();
         fs::create_dir(&path).unwrap();
     }
     assert_eq!(listed(&env, &done)["exit_code"], 7);
@@ -427,7 +433,7 @@ fn a_prune_that_was_broken_off_is_finished_and_brings_nothing_back() {
     assert_eq!(told, 0);
 }
 
-fn copy(from: &std::path::Path, to: &std::path::Path) {
+fn copy(from: &Path, to: &Path) {
     Output::of(
         std::process::Command::new("cp")
             .arg("-a")

@@ -60,7 +60,7 @@ fn format_1_ledger() {
     assert_eq!((book.damage.clone(), book.last_seq, book.newer), (vec![], 33, false));
     let ids: Vec<&str> = book.jobs.iter().map(|entry| &*entry.launch.id).collect();
     assert_eq!(ids, ["f0l1d2e", "a1b2c3d", "l1n2g3r", "x1y2z3w", "o1r2p3h", "i1n2t3r"]);
-    assert!(book.was_pruned("p1r2u3n"));
+    assert!(book.forgotten.contains("p1r2u3n"));
     let end = |id: &str| book.job(id).unwrap().outcome.clone().unwrap();
     let status = |id: &str| (end(id).state, end(id).cause, end(id).exit_code, end(id).signal);
     assert_eq!(status("f0l1d2e"), (End::Exited, None, Some(0), None));

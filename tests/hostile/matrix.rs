@@ -24,7 +24,9 @@ fn rows() -> Vec<(String, Vec<String>)> {
         let names = tests.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         Some((what, names))
     };
-    let table = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what"));
+    let table = text
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| what |") && !line.starts_with("| --"));
     table.filter_map(row).collect()
 }
 

@@ -5,6 +5,7 @@
 mod callers;
 mod cases;
 mod env;
+mod features;
 mod fifo;
 mod launch;
 mod ledger;

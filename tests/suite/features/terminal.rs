@@ -1,0 +1,129 @@
+//! What is drawn on a terminal, and what is not drawn without one.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::pty::{Winsize, openpty};
+
+use super::Background;
+use crate::env::{PATIENCE, TestEnv, eventually};
+use crate::process::is_alive;
+
+/// A terminal whose screen the test reads.
+struct Terminal {
+    master: File,
+    slave: OwnedFd,
+    seen: String,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        let pair = openpty(Some(&size), None).unwrap();
+        Self { master: pair.master.into(), slave: pair.slave, seen: String::new() }
+    }
+
+    fn stdio(&self) -> Stdio {
+        self.slave.try_clone().unwrap().into()
+    }
+
+    /// Blocks until this has been drawn since the last time; returns what was drawn up to it.
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let rest = self.seen.split_off(at + text.len());
+                return std::mem::replace(&mut self.seen, rest);
+            }
+            let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
+            let ready = poll(&mut fds, u16::try_from(PATIENCE.as_millis()).unwrap()).unwrap();
+            assert!(ready > 0, "{text:?} is never drawn: {:?}", self.seen);
+            let mut buffer = [0; 4096];
+            let read = self.master.read(&mut buffer).unwrap();
+            self.seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+    }
+}
+
+#[test]
+fn a_live_table_needs_a_terminal() {
+    let env = TestEnv::new();
+    env.outlive(["ls", "--watch"]).refused(125, "--watch draws on a terminal");
+    env.outlive(["ls", "--json", "--watch"]).refused(125, "--watch draws on a terminal");
+}
+
+#[test]
+fn a_live_table_follows_what_happens() {
+    let env = TestEnv::new();
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    let id = env.sleeper(&["--name", "first"], &mut fifo);
+    let mut command = env.command(["ls", "--watch"]);
+    command.env("TERM", "xterm").stdout(terminal.stdio()).stderr(terminal.stdio());
+    let watch = Background::start(command);
+    let drawn = terminal.until("sleep 1000");
+    assert!(drawn.contains("COMMAND") && drawn.contains(&id) && drawn.contains("running"), "{drawn:?}");
+    env.outlive(["pause", &id]).ok();
+    terminal.until("paused");
+    env.sleeper(&["--name", "second"], &mut fifo);
+    terminal.until("second");
+    drop(watch);
+    assert_eq!(env.state_of(&id), "paused");
+}
+
+#[test]
+fn long_work_shows_how_far_it_is_on_a_terminal_only() {
+    let env = TestEnv::new();
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    for _ in 0..3 {
+        env.sleeper(&[], &mut fifo);
+    }
+    let mut command = env.command(["stop", "--all"]);
+    command.stderr(terminal.stdio());
+    let stopped = Background::start(command).finish().ok();
+    assert_eq!(stopped.stdout, "");
+    terminal.until("1 of 3");
+    terminal.until("3 of 3");
+    for _ in 0..3 {
+        env.sleeper(&[], &mut fifo);
+    }
+    assert_eq!(env.outlive(["stop", "--all"]).ok().stderr, "");
+    fifo.end();
+}
+
+/// gemini-cli#13225, claude-code#27959
+#[test]
+fn case_28_the_death_of_the_shell_and_its_terminal_is_not_the_jobs() {
+    let env = TestEnv::new();
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    let script = "$O run -- sh -c 'exec 3>\"$1\"; echo up >&3; exec sleep 1000' sh \"$1\"; echo launched; \
+                  kill -HUP -- -$$; kill -KILL -- -$$";
+    let mut command = env.program("bash");
+    command.args(["-c", script, "bash", fifo.path()]);
+    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    // SAFETY: two system calls that are safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            nix::unistd::setsid()?;
+            match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let shell = Background::start(command);
+    let shown = terminal.until("launched");
+    let id = shown.lines().next().unwrap().trim_end().to_owned();
+    assert!(shell.finish().code > 128);
+    drop(terminal);
+    assert_eq!((fifo.line(), env.state_of(&id)), ("up".into(), "running".into()));
+    let pid = crate::env::number(&env.job(&id)["pid"]);
+    // A hang-up would have reached it by now: the job is asked to do something, and does it.
+    env.outlive(["pause", &id]).ok();
+    env.outlive(["resume", &id]).ok();
+    eventually("the job goes on", || is_alive(pid));
+    env.outlive(["wait", "-t", "0", &id]).ended(124);
+}
