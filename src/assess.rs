@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, ProcessId};
@@ -21,6 +21,9 @@ use crate::sys::proc::{self, Seen, Stat};
 
 /// How long a supervisor may take between its leader's death and the record of it.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the supervisor of a job that has ended may take to let go of it.
+const FINISH_WAIT: Duration = Duration::from_secs(5);
 
 /// Where this process looks from.
 #[derive(Debug)]
@@ -62,6 +65,17 @@ impl Assessed {
             why: "its files cannot be read",
         };
         Self { launch, judgement, outcome: None, members: Vec::new(), exit: None }
+    }
+
+    /// A supervisor that has recorded the end of a run still tells the ledger, and starts the command of `--on-exit`
+    /// with what the job's files say: what comes next, a pruning or another run, has to come after that.
+    pub fn let_supervisor_finish(&self) -> Result<()> {
+        match self.exit.as_ref().filter(|_| self.judgement.supervised) {
+            Some(exit) if !RunLock::Supervised.wait_for(exit, Some(FINISH_WAIT))? => {
+                bail!("the supervisor of job {} has not finished (try again)", self.id())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -193,7 +207,8 @@ impl Observer {
 
     /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
     pub fn commit(&self, launch: &Launch, file: &File, outcome: &Outcome) -> Result<()> {
-        store::commit_exit(file, outcome, self.sync)
+        store::clear_leftovers(file)
+            .and_then(|()| store::commit_exit(file, outcome, self.sync))
             .with_context(|| format!("cannot record the end of job {}", launch.id))?;
         RunLock::Both.release(file)?;
         let record = Record::Ended { id: launch.id.clone(), run: launch.run, outcome: outcome.clone() };

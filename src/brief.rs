@@ -4,10 +4,10 @@
 //! and give their memory back once the leader has been started.
 
 use std::ffi::{OsStr, c_char};
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
@@ -85,7 +85,7 @@ pub struct Strings<'a> {
 const FIXED: usize = 5;
 
 /// Sends a brief. `fds`: exit sidecar, control, directory, stdin, stdout, stderr, and the owner's pidfd if any.
-pub fn send(line: &OwnedFd, numbers: Numbers, strings: &Strings, fds: &[RawFd]) -> io::Result<()> {
+pub fn send(mut line: &UnixStream, numbers: Numbers, strings: &Strings, fds: &[RawFd]) -> io::Result<()> {
     let counts = [strings.candidates.len(), strings.argv.len(), strings.env.len()];
     let mut text = Vec::with_capacity(4096);
     let fixed: [&[u8]; FIXED] = [
@@ -118,8 +118,7 @@ pub fn send(line: &OwnedFd, numbers: Numbers, strings: &Strings, fds: &[RawFd]) 
     }
     let rest = &text[sent - head.len()..];
     if !rest.is_empty() {
-        // A borrowed file over the same descriptor, for its loop over partial writes.
-        File::from(line.try_clone()?).write_all(rest)?;
+        line.write_all(rest)?;
     }
     Ok(())
 }
@@ -134,7 +133,7 @@ pub struct Brief {
 }
 
 /// Receives a brief; none if the launcher closed the line without sending one.
-pub fn receive(line: &OwnedFd) -> io::Result<Option<Brief>> {
+pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
     let mut head = [0_u8; 8 * (NUMBERS + 4)];
     let mut space = nix::cmsg_space!([RawFd; 8]);
     let mut parts = [IoSliceMut::new(&mut head)];
@@ -161,7 +160,7 @@ pub fn receive(line: &OwnedFd) -> io::Result<Option<Brief>> {
     let size = |at: usize| usize::try_from(number(NUMBERS + at)).unwrap_or(0);
     let counts = [size(0), size(1), size(2)];
     let mut text = Mapping::new(size(3))?;
-    if File::from(line.try_clone()?).read_exact(text.as_mut()).is_err() {
+    if line.read_exact(text.as_mut()).is_err() {
         return Ok(None);
     }
     let numbers = Numbers::decode(std::array::from_fn(number));
@@ -246,13 +245,7 @@ mod tests {
 
     #[test]
     fn a_brief_arrives_as_it_was_sent() {
-        let (a, b) = nix::sys::socket::socketpair(
-            nix::sys::socket::AddressFamily::Unix,
-            nix::sys::socket::SockType::Stream,
-            None,
-            nix::sys::socket::SockFlag::SOCK_CLOEXEC,
-        )
-        .unwrap();
+        let (a, b) = UnixStream::pair().unwrap();
         let numbers = Numbers {
             run: 3,
             umask: 0o27,
@@ -295,8 +288,8 @@ mod tests {
 
     #[test]
     fn a_closed_line_is_no_brief() {
-        let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (a, b) = UnixStream::pair().unwrap();
         drop(a);
-        assert!(receive(&b.into()).unwrap().is_none());
+        assert!(receive(&b).unwrap().is_none());
     }
 }

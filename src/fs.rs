@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc;
@@ -204,8 +205,12 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 /// Opens what must be a regular file of this user for reading. Neither is a symbolic link followed nor a FIFO blocked
 /// on nor a file believed that somebody else has put in its place.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_checked(path).map(|(file, _)| file)
+}
+
+fn open_checked(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    check_own(&file).map(|_| file)
+    check_own(&file).map(|meta| (file, meta))
 }
 
 /// Only a regular file of this user can be one of the state directory.
@@ -214,7 +219,7 @@ pub fn check_own(file: &File) -> io::Result<std::fs::Metadata> {
     if !meta.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    if meta.uid() != nix::unistd::geteuid().as_raw() {
+    if meta.uid() != sys::user() {
         return Err(io::Error::other(format!("belongs to user {}", meta.uid())));
     }
     Ok(meta)
@@ -222,8 +227,22 @@ pub fn check_own(file: &File) -> io::Result<std::fs::Metadata> {
 
 /// Reads a regular file as a whole.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let mut raw = Vec::new();
-    open_regular(path)?.read_to_end(&mut raw)?;
+    let (file, meta) = open_checked(path)?;
+    // One read for a file that is as long as it says, and one that finds its end.
+    let mut raw = vec![0; usize::try_from(meta.len()).map_err(io::Error::other)? + 1];
+    let mut length = 0;
+    loop {
+        match (&file).read(&mut raw[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if length == raw.len() {
+            raw.resize(length * 2, 0);
+        }
+    }
+    raw.truncate(length);
     Ok(raw)
 }
 
@@ -287,6 +306,24 @@ pub fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
     result
 }
 
+/// Deletes a directory that goes out of everybody's sight in one step: nobody finds half of it. What a crash
+/// leaves is called `.NAME`, see [`remove_hidden`].
+#[allow(clippy::disallowed_methods, reason = "nothing is to be durable but the record of the deletion")]
+pub fn remove_whole(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hidden = path.with_file_name(format!(".{name}"));
+    std::fs::rename(path, &hidden)?;
+    std::fs::remove_dir_all(&hidden)
+}
+
+/// Deletes what a broken-off [`remove_whole`] left in this directory. Best effort.
+pub fn remove_hidden(directory: &Path) {
+    let hidden = |entry: &std::fs::DirEntry| entry.file_name().as_bytes().starts_with(b".");
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().filter(hidden) {
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
+
 fn flush_directory(path: &Path, sync: bool) -> io::Result<()> {
     if sync { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -326,6 +363,19 @@ mod tests {
         drop(held);
         assert!(Flock::attempt(&path).unwrap().is_some());
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_is_removed_with_what_a_crash_left() {
+        let path = scratch("whole");
+        let job = path.join("job");
+        std::fs::create_dir_all(path.join(".crashed/run")).unwrap();
+        std::fs::create_dir_all(job.join("run")).unwrap();
+        remove_whole(&job).unwrap();
+        assert!(!job.exists());
+        remove_hidden(&path);
+        // Only an empty directory can be removed like this.
+        std::fs::remove_dir(path).unwrap();
     }
 
     #[test]

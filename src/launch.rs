@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -184,8 +185,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     if run == 1 {
         write_env(&job, &plan.env, &plan.extras.secret_env)?;
     }
-    let place = proc::place();
-    if !place.known() {
+    if !plan.place.known() {
         bail!("cannot tell boot and PID namespace from /proc; nothing was executed");
     }
     let supervisor =
@@ -225,7 +225,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
             sid: leader.sid,
             start_time: leader.start_time,
             pidfd_inode: PidFd::open(pid).ok().and_then(|process| process.inode()),
-            place,
+            place: plan.place.clone(),
         },
         supervisor,
         adopted: false,
@@ -251,7 +251,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
 
 /// Lets the leader execute its command. One that is not told so would wait for ever, and we with it. A leader
 /// that died meanwhile is noticed by the answer that does not come.
-fn open_gate(line: &OwnedFd) -> nix::Result<()> {
+fn open_gate(line: &UnixStream) -> nix::Result<()> {
     use nix::errno::Errno;
     loop {
         match nix::unistd::write(line, b"G") {
@@ -263,7 +263,7 @@ fn open_gate(line: &OwnedFd) -> nix::Result<()> {
 }
 
 /// The next message; none if the other side has closed the line. Needs no descriptor.
-pub(crate) fn receive(line: &OwnedFd) -> Result<Option<Message>> {
+pub(crate) fn receive(line: &UnixStream) -> Result<Option<Message>> {
     use nix::errno::Errno;
     let mut raw = [0_u8; Message::LENGTH];
     let mut length = 0;

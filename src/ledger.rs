@@ -2,8 +2,9 @@
 //!
 //! True at every moment: a line that was once whole stays as it was until compaction folds it; sequence numbers
 //! rise by one and are never used twice; a line that cannot be read is reported, kept and skipped. Readers take
-//! no lock. `ledger.lock` holds the format version, the last sequence number, and the length and inode of the
-//! ledger it was true for: if those fit, an append reads nothing of the ledger; if not, its tail.
+//! no lock. `ledger.lock` holds the format version, the last sequence number, the length and inode of the ledger it
+//! was true for, and when the machine was started: if those fit, an append reads nothing of the ledger; if not, its
+//! tail.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,7 @@ use serde_json::Value;
 use crate::fs::{self, Flock};
 use crate::job::{FORMAT, Launch, Outcome, is_id};
 use crate::paths::StateDir;
+use crate::sys::clock;
 
 /// What a line says, besides its number.
 #[derive(Clone, Debug)]
@@ -191,9 +193,7 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
         .with_context(|| format!("cannot use the ledger {}", dir.ledger().display()))?;
     let known = Known::read(&lock.0);
     let (mut seq, torn) = match &known {
-        Some(known) if (known.len, known.inode) == (len, inode) && ends_a_line(&ledger, len) => {
-            (known.seq, false)
-        }
+        Some(known) if known.fits(len, inode) => (known.seq, false),
         _ => {
             let tail = read_tail(&ledger, len)?;
             (tail.seq.max(known.as_ref().map_or(0, |known| known.seq)), tail.torn)
@@ -216,7 +216,7 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
         return Err(error).with_context(|| format!("cannot write to the ledger {}", dir.ledger().display()));
     }
     let added = u64::try_from(text.len()).unwrap_or_default();
-    Known { version: FORMAT, seq, len: len + added, inode }.write(&lock.0);
+    Known { version: FORMAT, seq, len: len + added, inode, started: clock::started() }.write(&lock.0);
     drop(lock);
     fs::flush(&ledger, sync).context("cannot flush the ledger to the disk")?;
     Ok(seq)
@@ -253,13 +253,6 @@ fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
     fs::check_own(file).map(|meta| (meta.len(), meta.ino()))
 }
 
-/// A power loss may leave a ledger of the right length whose last block holds zeros: a record that is put behind them
-/// would be a part of their line.
-fn ends_a_line(file: &File, len: u64) -> bool {
-    let mut last = [0_u8];
-    len == 0 || (file.read_exact_at(&mut last, len - 1).is_ok() && last == *b"\n")
-}
-
 /// The content of `ledger.lock`: fixed width, so that it is replaced by one write.
 #[derive(Debug, PartialEq, Eq)]
 struct Known {
@@ -267,22 +260,34 @@ struct Known {
     seq: u64,
     len: u64,
     inode: u64,
+    /// When the machine had been started, see [`clock::started`]. A power loss may leave a ledger of the right length
+    /// whose last block holds zeros: a record that is put behind them would be a part of their line.
+    started: u64,
 }
+
+/// A wall clock that was set looks like another start, and then the tail is read.
+const SAME_START: u64 = 2;
 
 impl Known {
     fn read(file: &File) -> Option<Self> {
-        let mut buffer = [0_u8; 96];
+        let mut buffer = [0_u8; 128];
         let read = file.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(buffer.get(..read)?).ok()?;
         let words: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-        let [version, seq, len, inode] = words.try_into().ok()?;
-        Some(Self { version: u32::try_from(version).ok()?, seq, len, inode })
+        let [version, seq, len, inode, started] = words.try_into().ok()?;
+        Some(Self { version: u32::try_from(version).ok()?, seq, len, inode, started })
+    }
+
+    /// Whether the ledger is as it was left, on this boot.
+    fn fits(&self, len: u64, inode: u64) -> bool {
+        (self.len, self.inode) == (len, inode) && self.started.abs_diff(clock::started()) <= SAME_START
     }
 
     /// Best effort: if it cannot be written, the next writer reads the tail.
     fn write(&self, file: &File) {
-        let Self { version, seq, len, inode } = self;
-        let _ = file.write_all_at(format!("{version:>3} {seq:>20} {len:>20} {inode:>20}\n").as_bytes(), 0);
+        let Self { version, seq, len, inode, started } = self;
+        let text = format!("{version:>3} {seq:>20} {len:>20} {inode:>20} {started:>20}\n");
+        let _ = file.write_all_at(text.as_bytes(), 0);
     }
 }
 
@@ -546,7 +551,8 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     fs::replace(&dir.ledger(), &folded, sync)
         .with_context(|| format!("cannot replace the ledger {}", dir.ledger().display()))?;
     let (len, inode) = length_and_inode(&File::open(dir.ledger())?)?;
-    Known { version: FORMAT, seq: known.max(book.last_seq), len, inode }.write(&lock.0);
+    let seq = known.max(book.last_seq);
+    Known { version: FORMAT, seq, len, inode, started: clock::started() }.write(&lock.0);
     Ok(saved)
 }
 

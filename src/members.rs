@@ -21,7 +21,7 @@ pub enum Mark {
     /// Another job, or another run of the same one.
     Other,
     Absent,
-    /// The environment may not be read.
+    /// The environment may not be read, or is empty: it says nothing at all.
     Unreadable,
 }
 
@@ -52,7 +52,7 @@ impl RunMark {
 
     /// Reads the mark of a process out of its environment.
     pub fn judge(&self, environ: Option<&[u8]>) -> Mark {
-        let Some(environ) = environ else { return Mark::Unreadable };
+        let Some(environ) = environ.filter(|environ| !environ.is_empty()) else { return Mark::Unreadable };
         let value = |name: &str| {
             let of = |entry: &'_ [u8]| {
                 entry
@@ -143,10 +143,13 @@ pub fn provable(
         .filter(|stat| recorded.sid > 1 && !stranger && stat.sid == recorded.sid && mark(stat) != Mark::Other)
         .collect();
     let argv: Vec<&[u8]> = launch.argv.iter().map(|word| word.0.as_slice()).collect();
+    // The command line is a proof only where the environment is silent. One that can be read and bears no mark
+    // speaks against it: the same command, started by somebody else, in a session whose number has come round.
     let proves_itself = |stat: &Stat| {
         mark(stat) == Mark::Ours
             || (leader_proven && stat.pid == recorded.pid)
-            || argv_of(stat.pid).is_some_and(|now| same_command(&argv, &now))
+            || (mark(stat) == Mark::Unreadable
+                && argv_of(stat.pid).is_some_and(|now| same_command(&argv, &now)))
     };
     let pinned = in_session.iter().any(|stat| proves_itself(stat));
 

@@ -46,7 +46,13 @@ fn judge(
 fn one_proven_member_pins_the_session_and_so_proves_the_rest() {
     let table = [process(60, 1, 50, 600), process(61, 1, 50, 601), process(70, 1, 70, 700)];
     assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], false), (vec![60, 61], vec![]));
-    assert_eq!(judge(&table, &[], &[(61, &["sh", "server", "80"])], false), (vec![60, 61], vec![]));
+    let argv: &[(i32, &[&str])] = &[(61, &["sh", "server", "80"])];
+    assert_eq!(judge(&table, &[(61, Mark::Unreadable)], argv, false), (vec![60, 61], vec![]));
+    assert_eq!(
+        judge(&table, &[], argv, false),
+        (vec![], vec![60, 61]),
+        "a session whose number has come round"
+    );
     assert_eq!(judge(&table, &[], &[], false), (vec![], vec![60, 61]), "a start time alone proves nothing");
 }
 

@@ -16,12 +16,17 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::unistd::{Whence, lseek};
 
 use crate::assess::{Assessed, Observer};
+use crate::fs::RunLock;
 use crate::job::Launch;
 use crate::paths::StateDir;
+use crate::store;
 use crate::sys::clock;
 use crate::sys::pidfd::poll_timeout;
 use crate::units::show_size;
 use crate::waiting;
+
+/// How long it may take until the end of a job is noticed that has no supervisor any more.
+const NOTICE: Duration = Duration::from_millis(50);
 
 const BLOCK: usize = 64 * 1024;
 
@@ -87,7 +92,10 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
     };
     loop {
         // Asked before reading: what was written before the end is then certainly read.
-        let over = watched.as_ref().is_none_or(Watched::over);
+        let (over, limit) = match (&watched, until) {
+            (Some(watched), Until::Empty(job, observer)) => own_part(file, watched, job, observer)?,
+            (watched, _) => (watched.as_ref().is_none_or(Watched::over), limit),
+        };
         match copy_available(file, at, limit, out) {
             Ok(reached) => at = reached,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(at),
@@ -98,6 +106,32 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
             _ => return Ok(at),
         }
     }
+}
+
+/// Whether the job is over, and how far its output goes: a restart goes on in the same file at once.
+fn own_part(file: &File, watched: &Watched, job: &Assessed, observer: &Observer) -> Result<(bool, u64)> {
+    // Looked at in this order: what is there while the run is supervised, no other run has written.
+    let length = || file.metadata().map(|meta| meta.len()).context("cannot look at the output");
+    let so_far = length()?;
+    let supervised = job.exit.as_ref().is_some_and(|exit| RunLock::Supervised.held(exit).unwrap_or(false));
+    if !supervised {
+        // It is over, and that is about to be noticed; or it has lost its supervisor and goes on.
+        watched.wait(NOTICE)?;
+    }
+    if !watched.over() {
+        return Ok((false, so_far));
+    }
+    // Whoever restarts holds this from before the marker until after the record of the next run.
+    let _op = observer.op(job.id());
+    let end = end_of_run(file, &observer.dir, &job.launch)?;
+    Ok((true, end.map_or_else(length, Ok)?))
+}
+
+/// Where the output of a run ends, if the next one goes on in the same file.
+pub fn end_of_run(file: &File, dir: &StateDir, launch: &Launch) -> Result<Option<u64>> {
+    let run = launch.run + 1;
+    let next = store::read_launch(&dir.run(&launch.id, run))?.filter(|next| next.output == launch.output);
+    Ok(next.map(|next| before_marker(file, &launch.id, run, next.output_offset)))
 }
 
 fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> io::Result<u64> {
@@ -261,7 +295,7 @@ fn marker(id: &str, run: u32) -> String {
 const UNFINISHED: &str = ", after an unfinished line";
 
 /// Where the output of the run before this one ends: in front of the marker that ends at `offset`.
-pub fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
+fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
     let mut raw = [0_u8; 256];
     let start = offset.saturating_sub(raw.len() as u64);
     let length = usize::try_from(offset - start).unwrap_or(0);

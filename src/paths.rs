@@ -1,6 +1,6 @@
 //! Where things are: the state directory and the files in it.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::env;
 use crate::job::Launch;
+use crate::sys;
 
 /// A state directory that has been checked: ours, and writable by nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateDir(PathBuf);
+pub struct StateDir {
+    path: PathBuf,
+    /// What the first launch needs was there.
+    whole: bool,
+}
 
 impl StateDir {
     /// `--state-dir`, else OUTLIVE_STATE_DIR, else the platform's state directory. Created if missing, 0700.
@@ -23,22 +28,27 @@ impl StateDir {
         };
         let path =
             std::path::absolute(&path).with_context(|| format!("bad state directory {}", path.display()))?;
-        let dir = Self(path);
-        match dir.0.symlink_metadata() {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => dir.create()?,
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot look at state directory {}", dir.0.display()));
+        let mut dir = Self { path, whole: false };
+        // A link to nowhere is not replaced by a directory.
+        let missing = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotFound && dir.path.symlink_metadata().is_err()
+        };
+        let look = || dir.path.metadata();
+        let meta = match look() {
+            Err(error) if missing(&error) => {
+                dir.create()?;
+                look()
             }
-        }
-        dir.check()?;
+            found => found,
+        };
+        let meta = meta.with_context(|| format!("cannot look at state directory {}", dir.path.display()))?;
+        dir.whole = dir.check(&meta)?;
         Ok(dir)
     }
 
     /// A state directory that somebody else has checked: a supervisor's, from its launcher.
     pub fn trusted(path: &Path) -> Self {
-        Self(path.to_path_buf())
+        Self { path: path.to_path_buf(), whole: true }
     }
 
     fn create(&self) -> Result<()> {
@@ -52,19 +62,18 @@ impl StateDir {
             }),
             _ => Ok(()),
         };
-        make(&self.0, true)?;
+        make(&self.path, true)?;
         make(&self.jobs(), false)?;
         make(&self.names(), false)
     }
 
-    fn check(&self) -> Result<()> {
-        let shown = self.0.display();
-        let meta =
-            std::fs::metadata(&self.0).with_context(|| format!("cannot look at state directory {shown}"))?;
+    /// Whether it is whole, if it is ours.
+    fn check(&self, meta: &Metadata) -> Result<bool> {
+        let shown = self.path.display();
         if !meta.is_dir() {
             bail!("state directory {shown} is not a directory (set OUTLIVE_STATE_DIR to another)");
         }
-        if meta.uid() != nix::unistd::geteuid().as_raw() {
+        if meta.uid() != sys::user() {
             bail!(
                 "state directory {shown} belongs to user {}, not to you (set OUTLIVE_STATE_DIR to a directory of yours)",
                 meta.uid()
@@ -75,35 +84,45 @@ impl StateDir {
                 "state directory {shown} is writable by others (chmod 700 it, or set OUTLIVE_STATE_DIR to another)"
             );
         }
-        [self.jobs(), self.names(), self.readers()].iter().try_for_each(|path| own(path, meta.uid()))
+        Ok(own(&self.jobs())? & own(&self.names())?)
     }
 
-    /// Makes what the first launch needs.
-    pub fn prepare(&self) -> Result<()> {
-        if !self.jobs().is_dir() || !self.names().is_dir() {
-            self.create()?;
+    /// Makes the directory of the readers, if there is none.
+    pub fn make_readers(&self) -> Result<()> {
+        let path = self.readers();
+        if !self.has_readers()? {
+            make_private(&path).with_context(|| format!("cannot create {}", path.display()))?;
         }
         Ok(())
     }
 
+    pub fn has_readers(&self) -> Result<bool> {
+        own(&self.readers())
+    }
+
+    /// Makes what the first launch needs.
+    pub fn prepare(&self) -> Result<()> {
+        if self.whole { Ok(()) } else { self.create() }
+    }
+
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub fn ledger(&self) -> PathBuf {
-        self.0.join("ledger.jsonl")
+        self.path.join("ledger.jsonl")
     }
 
     pub fn ledger_lock(&self) -> PathBuf {
-        self.0.join("ledger.lock")
+        self.path.join("ledger.lock")
     }
 
     pub fn jobs(&self) -> PathBuf {
-        self.0.join("jobs")
+        self.path.join("jobs")
     }
 
     pub fn names(&self) -> PathBuf {
-        self.0.join("names")
+        self.path.join("names")
     }
 
     pub fn name(&self, name: &str) -> PathBuf {
@@ -111,7 +130,7 @@ impl StateDir {
     }
 
     pub fn readers(&self) -> PathBuf {
-        self.0.join("readers")
+        self.path.join("readers")
     }
 
     pub fn job(&self, id: &str) -> JobDir {
@@ -178,18 +197,19 @@ impl RunDir {
 }
 
 /// While the state directory was open to others, somebody may have put a directory of theirs, or a way to it, in it.
-fn own(path: &Path, uid: u32) -> Result<()> {
+/// False if there is nothing.
+fn own(path: &Path) -> Result<bool> {
     let meta = match path.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         meta => meta.with_context(|| format!("cannot look at {}", path.display()))?,
     };
-    if !meta.is_dir() || meta.uid() != uid || meta.permissions().mode() & 0o022 != 0 {
+    if !meta.is_dir() || meta.uid() != sys::user() || meta.permissions().mode() & 0o022 != 0 {
         bail!(
             "{} is not a directory that only you can write (remove it, or set OUTLIVE_STATE_DIR to another)",
             path.display()
         );
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Makes a directory for this user alone.

@@ -2,9 +2,8 @@
 //! gone, a helper in a session of its own. Both go on to the end if the asker dies.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -68,7 +67,7 @@ enum How {
     /// The job may be neither asked nor signalled.
     NotOurs,
     Supervisor(Option<Control>),
-    Helper(OwnedFd),
+    Helper(UnixStream),
 }
 
 /// Asks for a stop and returns at once.
@@ -207,7 +206,7 @@ struct Answer {
 /// The word by which this program is executed as a helper.
 pub const HELPER: &str = "outlive:stop";
 
-fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<OwnedFd> {
+fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<UnixStream> {
     let (signal, grace) = signal_and_grace(launch, stop);
     let order = Order {
         state_dir: observer.dir.path().into(),
@@ -221,7 +220,7 @@ fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Owne
     let line = spawn::exec_self_with_line(HELPER).context("cannot start a helper")?;
     let mut text = serde_json::to_vec(&order)?;
     text.push(b'\n');
-    File::from(line.fd.try_clone()?).write_all(&text).context("cannot tell the helper")?;
+    (&line.fd).write_all(&text).context("cannot tell the helper")?;
     // It hands over to a child of its own at once, which nobody here is an ancestor of.
     wait_for_child(line.pid);
     Ok(line.fd)
@@ -234,13 +233,13 @@ fn wait_for_child(pid: i32) {
     let _ = wait::reap(wait::Child::Pid(pid));
 }
 
-fn read_answer(line: &OwnedFd) -> io::Result<Answer> {
+fn read_answer(mut line: &UnixStream) -> io::Result<Answer> {
     let mut text = String::new();
-    File::from(line.try_clone()?).read_to_string(&mut text)?;
+    line.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text).unwrap_or_default())
 }
 
-fn finish_helper(observer: &Observer, launch: Launch, line: OwnedFd) -> Result<Stopped> {
+fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream) -> Result<Stopped> {
     let answer = read_answer(&line).context("cannot hear the helper")?;
     if let Some(error) = answer.error {
         anyhow::bail!("cannot stop job {}: {error}", launch.id);
@@ -253,15 +252,14 @@ fn finish_helper(observer: &Observer, launch: Launch, line: OwnedFd) -> Result<S
 
 /// The whole life of a helper: detach, take `op`, prove, end, record.
 pub fn help() -> Result<()> {
-    let line = spawn::let_go()?;
+    let mut line = spawn::let_go()?;
     if !spawn::hand_over()? {
         return Ok(());
     }
     spawn::retitle("outlive:helper");
     let mut text = Vec::new();
-    let mut reader = File::from(line.try_clone()?);
     let mut byte = [0_u8];
-    while reader.read(&mut byte)? == 1 && byte != *b"\n" {
+    while line.read(&mut byte)? == 1 && byte != *b"\n" {
         text.push(byte[0]);
     }
     let order: Order = serde_json::from_slice(&text)?;
@@ -269,7 +267,7 @@ pub fn help() -> Result<()> {
         Ok(survivors) => Answer { survivors, error: None },
         Err(error) => Answer { survivors: Vec::new(), error: Some(format!("{error:#}")) },
     };
-    let _ = File::from(line).write_all(&serde_json::to_vec(&answer)?);
+    let _ = line.write_all(&serde_json::to_vec(&answer)?);
     Ok(())
 }
 

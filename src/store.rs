@@ -8,14 +8,13 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::fs::{self, RunLock};
 use crate::job::{FORMAT, Launch, Outcome};
-use crate::paths::{JobDir, RunDir, StateDir};
+use crate::paths::{RunDir, StateDir};
 
 /// Room kept for an exit: more than any outcome takes.
 pub const EXIT_ROOM: i64 = 4096;
@@ -73,20 +72,24 @@ impl Sidecar {
 
 /// Says that the command has begun. Not flushed: it matters only while this machine is up.
 pub fn mark_executed(file: &File) -> io::Result<()> {
-    file.write_all_at(b"{\"executed\":true}", 0)
+    file.write_all_at(EXECUTED, 0)
 }
+
+/// Takes away what a crash may have left in a sidecar that is no exit: half a longer outcome, or zeros. One that is
+/// written over it would never count before them. What is kept of the file keeps its room on the disk.
+pub fn clear_leftovers(file: &File) -> io::Result<()> {
+    let kept = EXECUTED.len() as u64;
+    if file.metadata()?.len() > kept { file.set_len(kept) } else { Ok(()) }
+}
+
+const EXECUTED: &[u8] = b"{\"executed\":true}";
 
 /// Makes an outcome the run's end. Returns once it is durable.
 pub fn commit_exit(file: &File, outcome: &Outcome, sync: bool) -> io::Result<()> {
     let text = serde_json::to_vec(outcome)?;
     file.write_all_at(&text, 0)?;
-    let length = text.len() as u64;
-    // A crash may have left more than we wrote: half a longer outcome, or zeros. Ours would never count before them.
-    if file.metadata()?.len() > length {
-        file.set_len(length)?;
-    }
     fs::flush(file, sync)?;
-    file.write_all_at(b"\n", length)
+    file.write_all_at(b"\n", text.len() as u64)
 }
 
 /// Creates the sidecar of a new run: empty, with room, and locked. None if somebody who clears debris was faster
@@ -154,42 +157,15 @@ pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Launch>, bool)>
     Ok((None, later))
 }
 
-/// Deletes the files of a job that the ledger says is pruned. The launch records go first, the latest last: with
-/// one left, but without the exits, the job would seem to have been interrupted.
+/// Deletes the files of a job that the ledger says is pruned, out of sight in one step: whoever waits for its lock
+/// must not find that gone and the rest still there.
 pub fn delete(dir: &StateDir, id: &str) -> Result<()> {
     let job = dir.job(id);
-    let gone = |result: io::Result<()>, path: &Path| match result {
+    match fs::remove_whole(&job.0) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot delete {}", path.display()))
+            Err(error).with_context(|| format!("cannot delete {}", job.0.display()))
         }
         _ => Ok(()),
-    };
-    for run in job.runs() {
-        let path = job.run(run).launch();
-        gone(std::fs::remove_file(&path), &path)?;
-    }
-    gone(delete_directory(&job), &job.0)
-}
-
-/// Deletes a job's directory, its lock last: whoever waits for that makes a new one in its place, and must then
-/// find nothing of the job any more.
-fn delete_directory(job: &JobDir) -> io::Result<()> {
-    for entry in std::fs::read_dir(&job.0)? {
-        let entry = entry?;
-        if entry.path() == job.op() {
-            continue;
-        }
-        match entry.file_type()?.is_dir() {
-            true => std::fs::remove_dir_all(entry.path())?,
-            false => std::fs::remove_file(entry.path())?,
-        }
-    }
-    let mut tries = 100;
-    loop {
-        match std::fs::remove_dir_all(&job.0) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries > 0 => tries -= 1,
-            deleted => return deleted,
-        }
     }
 }
 
@@ -219,6 +195,7 @@ mod tests {
             let path = std::env::temp_dir().join(format!("outlive-exit-{}-{at}", std::process::id()));
             let file = fs::create_new(&path).unwrap();
             file.write_all_at(left, 0).unwrap();
+            clear_leftovers(&file).unwrap();
             commit_exit(&file, &outcome, false).unwrap();
             assert_eq!(Sidecar::read(&file).unwrap().counting(true), Some(outcome.clone()));
             std::fs::remove_file(path).unwrap();

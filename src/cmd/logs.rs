@@ -8,9 +8,8 @@ use anyhow::{Context, Result};
 use super::{App, Refused};
 use crate::cli::Logs;
 use crate::exit::Exit;
-use crate::job::Launch;
 use crate::lookup;
-use crate::output::{Until, before_marker, copy, newest_part, tail};
+use crate::output::{Until, copy, end_of_run, newest_part, tail};
 use crate::store;
 
 pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
@@ -29,7 +28,7 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
     let file = File::open(path.as_path())
         .with_context(|| format!("the output of job {id} is not there any more: {}", path.display()))?;
     let end = match args.run {
-        Some(run) => next_offset(app, &launch, run)?.map(|next| before_marker(&file, &id, run + 1, next)),
+        Some(_) => end_of_run(&file, app.dir(), &launch)?,
         None => None,
     };
     let first = match args.run {
@@ -57,10 +56,4 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         tell!("offset {reached}\n");
     }
     Ok(Exit::Done)
-}
-
-/// Where the next run's output begins: this one's ends there.
-fn next_offset(app: &App, launch: &Launch, run: u32) -> Result<Option<u64>> {
-    let next = store::read_launch(&app.dir().run(&launch.id, run + 1))?;
-    Ok(next.filter(|next| next.output == launch.output).map(|next| next.output_offset))
 }

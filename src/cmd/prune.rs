@@ -8,15 +8,12 @@ use super::App;
 use crate::assess::Assessed;
 use crate::cli::Prune;
 use crate::exit::Exit;
-use crate::fs::{Flock, RunLock};
+use crate::fs::{self, Flock};
 use crate::job::Launch;
 use crate::ledger::{self, Patience, Record};
 use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
-
-/// How long the supervisor of a job that has ended may take to let go of it.
-const SUPERVISOR_WAIT: Duration = Duration::from_secs(5);
 
 pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     let (mut chosen, mut exit): (Vec<Assessed>, Exit) = if args.jobs.is_empty() {
@@ -43,6 +40,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     if let Some(age) = args.older_than {
         chosen.retain(|job| older(ended_at(job), age));
     }
+    fs::remove_hidden(&app.dir().jobs());
     let mut views = Vec::new();
     for job in chosen {
         let view = JobView { action: Some("pruned"), ..JobView::new(&job, &app.observer) };
@@ -87,13 +85,7 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
     if !job.state().is_final() {
         anyhow::bail!("it is {} again", job.state().word());
     }
-    // A supervisor that has recorded the end still tells the ledger, and starts the command of `--on-exit` with what
-    // the job's files say: a record after the pruning would be one of a job that nobody knows.
-    if let Some(exit) = job.exit.as_ref().filter(|_| job.judgement.supervised)
-        && !RunLock::Supervised.wait_for(exit, Some(SUPERVISOR_WAIT))?
-    {
-        anyhow::bail!("its supervisor has not finished (try again)");
-    }
+    job.let_supervisor_finish()?;
     let note =
         Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;

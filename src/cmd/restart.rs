@@ -6,6 +6,7 @@ use super::{App, Refused};
 use crate::cli::Restart;
 use crate::environment::{is_secret, read_env, unmark};
 use crate::exit::Exit;
+use crate::fs::Flock;
 use crate::job::{Cause, Launch, Stdin};
 use crate::launch::{self, Launched};
 use crate::ledger::{self, Patience, Record};
@@ -44,7 +45,8 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         check(&plan).with_context(refused)?;
         let job = app.observer.settle_locked(launch.clone())?;
         if job.state().is_final() {
-            return start(app, &plan, &launch);
+            job.let_supervisor_finish()?;
+            return start(app, op, &plan, &launch);
         }
         drop(op);
         let stop = Stop { signal: None, grace: args.grace, cause: Cause::Restart };
@@ -56,12 +58,15 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
     }
 }
 
-fn start(app: &App, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
+fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
     let id = &last.id;
     let run = app.dir().job(id).runs().into_iter().max().unwrap_or(last.run).max(last.run) + 1;
     mark_output(last, run, plan.output.is_none())?;
     let line = spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?;
-    match launch::next_run(app.dir(), id, run, plan, line, app.observer.sync)? {
+    let launched = launch::next_run(app.dir(), id, run, plan, line, app.observer.sync)?;
+    // Whoever records how the launch ended needs the lock, be it ourselves.
+    drop(op);
+    match launched {
         Launched::Running(launch) => {
             let note =
                 Record::Note { kind: "restarted", id: id.clone(), run, at: clock::now(), detail: None };
@@ -140,6 +145,7 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
         stop_signal: launch.stop_signal,
         grace_ms: launch.grace_ms,
         extras: launch.options.clone(),
+        place: app.observer.here.clone(),
     })
 }
 

@@ -240,6 +240,7 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
             },
             secret_env,
         },
+        place: app.observer.here.clone(),
     })
 }
 

@@ -46,7 +46,9 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
         match stop.wait(&app.observer) {
             Ok(stopped) => {
                 exit = exit.first(report(&stopped));
-                views.push(view(&stopped, &app.observer));
+                if app.json {
+                    views.push(view(&stopped, &app.observer));
+                }
             }
             Err(error) => {
                 notice!("{error:#}");

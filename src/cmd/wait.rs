@@ -37,7 +37,11 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     }
     let mut exit = Exit::Done;
     let mut views = Vec::new();
-    let mut note = |waited: &Waited| views.push(view(waited, &app.observer));
+    let mut note = |waited: &Waited| {
+        if app.json {
+            views.push(view(waited, &app.observer));
+        }
+    };
     if args.any {
         let launches = found.into_iter().flatten().collect();
         let waited = first(app, launches, args.group, deadline)?;

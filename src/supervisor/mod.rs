@@ -186,10 +186,11 @@ impl Supervisor {
     }
 
     fn signals(&mut self) -> io::Result<()> {
-        while let Some(info) = self.signals.read_signal()? {
-            if info.ssi_signo != libc::SIGCHLD.unsigned_abs() {
-                self.stop(self.numbers.stop_signal, self.grace().min(SHUTDOWN_GRACE), Cause::Shutdown);
-            }
+        // One at a time: if there are more, the next sleep ends at once.
+        if let Some(info) = self.signals.read_signal()?
+            && info.ssi_signo != libc::SIGCHLD.unsigned_abs()
+        {
+            self.stop(self.numbers.stop_signal, self.grace().min(SHUTDOWN_GRACE), Cause::Shutdown);
         }
         Ok(())
     }
@@ -212,7 +213,8 @@ impl Supervisor {
         if let Some(end) = self.hook.map(|hook| reap(Child::Pid(hook))).transpose()?.flatten() {
             self.hook_ended(end);
         }
-        if self.others_alive()? {
+        // If nothing was left at the leader's end, nothing can have come since, but for what `--on-exit` does.
+        if (self.lingered || self.hook.is_some()) && self.others_alive()? {
             return Ok(false);
         }
         if self.lingered {
@@ -230,11 +232,10 @@ impl Supervisor {
 
     /// Waits for the dead among the adopted; whether any of the job are left. The leader, dead or not, stays.
     fn others_alive(&self) -> io::Result<bool> {
-        let me = i32::try_from(std::process::id()).unwrap_or(0);
         let mark = self.mark();
         let mut alive = false;
         // Every one is looked at, so that none of the dead stays.
-        for pid in proc::children(me)? {
+        for pid in proc::own_children()? {
             let other = pid != self.leader && Some(pid) != self.hook && reap(Child::Pid(pid))?.is_none();
             if other && let Some(stat) = proc::find(pid)? {
                 alive |= !mark.foreign(&stat)?;

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use crate::sys::wait::{Child, peek, reap};
 use crate::sys::{clock, proc};
 
 /// Starts the leader and tells the launcher how that went. None if nothing was executed.
-pub(super) fn start(brief: Brief, line: OwnedFd) -> io::Result<Option<Supervisor>> {
+pub(super) fn start(brief: Brief, line: UnixStream) -> io::Result<Option<Supervisor>> {
     match prepare(brief, &line) {
         Ok((supervisor, reached)) => {
             let Some(failure) = never_executed(&supervisor, reached) else {
@@ -50,14 +51,14 @@ pub(super) fn start(brief: Brief, line: OwnedFd) -> io::Result<Option<Supervisor
     }
 }
 
-fn tell(line: &OwnedFd, tag: u8, value: i32) {
+fn tell(line: &UnixStream, tag: u8, value: i32) {
     // A launcher that has gone away needs to hear nothing.
     let _ =
         nix::sys::socket::send(line.as_raw_fd(), &Message { tag, value }.encode(), MsgFlags::MSG_NOSIGNAL);
 }
 
 /// Everything that may fail is done before the leader is started: afterwards, the job must be supervised.
-fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
+fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reached)> {
     let numbers = brief.numbers;
     let [state_dir, id, on_exit, name, output] = brief.fixed().map(<[u8]>::to_vec);
     let dir = StateDir::trusted(Path::new(OsStr::from_bytes(&state_dir)));
@@ -68,7 +69,7 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         Some(_) => Some(Adopted { leader: adopt::pidfd(&brief.fds)?, member: None }),
         None => None,
     };
-    let mut fds = brief.fds.iter();
+    let mut fds = std::mem::take(&mut brief.fds).into_iter();
     let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
     let (exit, control, cwd, stdin, stdout, stderr) = (next()?, next()?, next()?, next()?, next()?, next()?);
     let owner = next().ok().filter(|_| numbers.on_owner_exit == OnOwnerExit::Stop);
@@ -79,10 +80,10 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         name: String::from_utf8_lossy(&name).into_owned(),
         on_exit,
         numbers,
-        exit: File::from(exit.try_clone()?),
-        control: File::from(control.try_clone()?),
+        exit: File::from(exit),
+        control: File::from(control),
         signals,
-        owner: owner.map(|fd| fd.try_clone().map(PidFd::from)).transpose()?,
+        owner: owner.map(PidFd::from),
         timer: numbers.timeout_ms.map(timer).transpose()?,
         leader: numbers.adopt.unwrap_or(0),
         adopted,
@@ -108,12 +109,7 @@ fn prepare(brief: Brief, line: &OwnedFd) -> io::Result<(Supervisor, Reached)> {
         stdio: [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()],
         cwd: cwd.as_raw_fd(),
         umask: numbers.umask,
-        close: &[
-            exit.as_raw_fd(),
-            control.as_raw_fd(),
-            supervisor.exit.as_raw_fd(),
-            supervisor.control.as_raw_fd(),
-        ],
+        close: &[supervisor.exit.as_raw_fd(), supervisor.control.as_raw_fd()],
         gate: line.as_raw_fd(),
     };
     let (pid, reached) = spawn::start_leader(leader)?;

@@ -6,6 +6,8 @@
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -95,6 +97,13 @@ fn read_small(path: &str) -> io::Result<Vec<u8>> {
     Ok(buffer[..read].to_vec())
 }
 
+/// Reads a procfs file of any length; that it has no size to be asked for is known.
+fn read_whole(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut raw = Vec::with_capacity(4096);
+    fs::File::open(path)?.take(u64::MAX).read_to_end(&mut raw)?;
+    Ok(raw)
+}
+
 /// The name may hold spaces and parentheses, so the fields are counted from the last `)`.
 pub fn parse_stat(line: &[u8]) -> Option<Stat> {
     let open = line.iter().position(|&byte| byte == b'(')?;
@@ -124,7 +133,7 @@ pub fn parse_stat(line: &[u8]) -> Option<Stat> {
 
 /// The command line; none when it cannot be read. A kernel thread's and a zombie's is empty.
 pub fn cmdline(pid: i32) -> io::Result<Option<Vec<Vec<u8>>>> {
-    let raw = seen(fs::read(format!("/proc/{pid}/cmdline")))?;
+    let raw = seen(read_whole(format!("/proc/{pid}/cmdline")))?;
     Ok(raw.map(|raw| split_nul(&raw).map(<[u8]>::to_vec).collect()))
 }
 
@@ -162,7 +171,7 @@ pub fn exiting(pid: i32) -> bool {
 
 /// The environment the process was executed with; none when it may not be read.
 pub fn environ(pid: i32) -> io::Result<Option<Vec<u8>>> {
-    seen(fs::read(format!("/proc/{pid}/environ")))
+    seen(read_whole(format!("/proc/{pid}/environ")))
 }
 
 /// Splits `a\0b\0` into its parts, empty ones included.
@@ -172,16 +181,30 @@ pub fn split_nul(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.split(|&byte| byte == 0).filter(move |_| !none)
 }
 
+/// The children of this process, which has one thread.
+pub fn own_children() -> io::Result<Vec<i32>> {
+    match read_whole("/proc/thread-self/children") {
+        Ok(list) => Ok(numbers(&list)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            children(i32::try_from(std::process::id()).map_err(io::Error::other)?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn numbers(list: &[u8]) -> Vec<i32> {
+    let words = list.split(u8::is_ascii_whitespace);
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
+}
+
 /// The children of a process, over all its threads: exact for the caller's own, a sample for others'.
 pub fn children(pid: i32) -> io::Result<Vec<i32>> {
     let Some(tasks) = seen(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for task in tasks {
         let Some(task) = seen(task)? else { continue };
-        match fs::read_to_string(task.path().join("children")) {
-            Ok(list) => {
-                found.extend(list.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()))
-            }
+        match read_whole(task.path().join("children")) {
+            Ok(list) => found.extend(numbers(&list)),
             // A kernel without CONFIG_PROC_CHILDREN: ask every process for its parent.
             Err(error) if error.kind() == io::ErrorKind::NotFound && task.path().exists() => {
                 return Ok(table()?.iter().filter(|stat| stat.ppid == pid).map(|stat| stat.pid).collect());
@@ -206,8 +229,10 @@ fn line(path: &str) -> String {
     read_small(path).map(|raw| String::from_utf8_lossy(&raw).trim().to_owned()).unwrap_or_default()
 }
 
+/// Read once: it lasts longer than any process.
 pub fn boot_id() -> String {
-    line("/proc/sys/kernel/random/boot_id")
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID.get_or_init(|| line("/proc/sys/kernel/random/boot_id")).clone()
 }
 
 /// The boot, namespaces and machine this process is in.

@@ -2,12 +2,12 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
 use nix::sys::signal::SigSet;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{ForkResult, fork};
 
 use super::{check, proc};
@@ -15,21 +15,16 @@ use super::{check, proc};
 /// Where the supervisor finds its end of the line to the launcher.
 pub const LINE: RawFd = 3;
 
-/// A line to a new process: two ends that close on exec.
-fn line() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
-}
-
 /// The near end of a line and the process at its far end.
 #[derive(Debug)]
 pub struct Line {
-    pub fd: OwnedFd,
+    pub fd: UnixStream,
     pub pid: i32,
 }
 
 /// Forks. `None` in the child, whose line is descriptor [`LINE`]. Only for a process with one thread.
 pub fn fork_with_line() -> io::Result<Option<Line>> {
-    let (ours, theirs) = line()?;
+    let (ours, theirs) = UnixStream::pair()?;
     // SAFETY: called while this process has one thread, so the child may do anything.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => Ok(Some(Line { fd: ours, pid: child.as_raw() })),
@@ -44,7 +39,7 @@ pub fn fork_with_line() -> io::Result<Option<Line>> {
 /// Forks and executes this same program with `word` as its only argument and an empty environment: a process
 /// that shares no memory with this one and shows none of its arguments.
 pub fn exec_self_with_line(word: &str) -> io::Result<Line> {
-    let (ours, theirs) = line()?;
+    let (ours, theirs) = UnixStream::pair()?;
     let name = c"outlive";
     let word = CString::new(word)?;
     let argv = [name.as_ptr(), word.as_ptr(), std::ptr::null()];
@@ -76,7 +71,7 @@ pub fn hand_over() -> io::Result<bool> {
     Ok(matches!(unsafe { fork() }?, ForkResult::Child))
 }
 
-fn place_line(line: OwnedFd) {
+fn place_line(line: UnixStream) {
     if line.as_raw_fd() == LINE {
         let _ = line.into_raw_fd();
         return;
@@ -86,7 +81,7 @@ fn place_line(line: OwnedFd) {
 }
 
 /// Lets go of everything the caller had: descriptors (but for [`LINE`]), session, directory, signals.
-pub fn let_go() -> io::Result<OwnedFd> {
+pub fn let_go() -> io::Result<UnixStream> {
     nix::unistd::setsid().or_else(|error| {
         if error == nix::errno::Errno::EPERM { Ok(nix::unistd::getpid()) } else { Err(error) }
     })?;
@@ -112,7 +107,7 @@ pub fn let_go() -> io::Result<OwnedFd> {
     }
     SigSet::all().thread_block()?;
     // SAFETY: descriptor 3 is ours since the fork and nobody else has an owner for it.
-    Ok(unsafe { OwnedFd::from_raw_fd(LINE) })
+    Ok(unsafe { UnixStream::from_raw_fd(LINE) })
 }
 
 /// For kernels before 5.9, which have no close_range(2).

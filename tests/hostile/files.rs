@@ -123,6 +123,11 @@ fn a_ledger_of_zeros_that_is_as_long_as_it_should_be_costs_no_record() {
     let length = fs::metadata(env.ledger()).unwrap().len();
     let file = fs::OpenOptions::new().write(true).open(env.ledger()).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &vec![0; usize::try_from(length).unwrap()], 0).unwrap();
+    // As after a power loss: the machine was started again.
+    let lock = env.state().join("ledger.lock");
+    let text = fs::read_to_string(&lock).unwrap();
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    fs::write(&lock, format!("{} 1\n", words[..4].join(" "))).unwrap();
     let next = env.run(["sh", "-c", "exit 3"]);
     env.outlive(["wait", &next]).ended(3);
     let raw = fs::read(env.ledger()).unwrap();

@@ -295,8 +295,8 @@ fn lay_out(found: &Found, recording: &Recording) -> TestEnv {
         (found.lock_fits, fs::read_to_string(&lock), fs::metadata(env.ledger()))
     {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        if let [version, seq, length, _] = words[..] {
-            fs::write(&lock, format!("{version} {seq} {length} {}\n", ledger.ino())).unwrap();
+        if let [version, seq, length, _, _] = words[..] {
+            fs::write(&lock, format!("{version} {seq} {length} {} 1\n", ledger.ino())).unwrap();
         }
     }
     env

@@ -16,6 +16,10 @@ mod fifo;
 #[allow(dead_code, reason = "shared with the suite")]
 mod process;
 
+mod disk;
+mod places;
+mod races;
+mod recycled;
 mod stories;
 mod sweep;
 mod trace;

@@ -57,8 +57,8 @@ pub(crate) fn full() -> bool {
     std::env::var("SWEEP").is_ok_and(|value| value == "full")
 }
 
-/// After this long a command that was broken counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(45);
+/// After this long a command that was broken counts as hanging: less than a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tells the story once with the fault. None: there was no such point.
 fn point(story: &Story, fault: Fault) -> Result<Option<i64>, String> {
@@ -112,9 +112,13 @@ pub(crate) fn sweep(
     act: Act,
     sample: u32,
 ) -> Vec<String> {
+    let begun = Stopwatch::start();
     let number = call.map(|(_, number)| number);
     let fault = |nth| Fault { role, call: number, nth, act };
     let total = if full() { u32::MAX } else { count(story, fault(u32::MAX)) };
+    if total == 0 {
+        return Vec::new();
+    }
     let step = if full() { 1 } else { (total / sample).max(1) };
     // Not the same sample each time, but one that can be had again.
     let (mut nth, mut tried, mut broken) = (1 + std::process::id() % step, 0, Vec::new());
@@ -134,8 +138,16 @@ pub(crate) fn sweep(
         tried += 1;
         nth += step;
     }
+    if tried == 0 {
+        return broken;
+    }
     let call = call.map_or("any call", |(name, _)| name);
-    println!("{:<22} {role:?} {act:?} {call}: {tried} points, {} broken", story.name, broken.len());
+    println!(
+        "{:<22} {role:?} {act:?} {call}: {tried} points, {} broken, {:.1} s",
+        story.name,
+        broken.len(),
+        begun.seconds()
+    );
     broken
 }
 
@@ -152,6 +164,23 @@ fn count(story: &Story, fault: Fault) -> u32 {
         }
     })
     .seen
+}
+
+/// How long a sweep took, for who runs it.
+struct Stopwatch(std::time::Duration);
+
+impl Stopwatch {
+    fn now() -> std::time::Duration {
+        nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap().into()
+    }
+
+    fn start() -> Self {
+        Self(Self::now())
+    }
+
+    fn seconds(&self) -> f64 {
+        (Self::now() - self.0).as_secs_f64()
+    }
 }
 
 pub(crate) fn report(broken: Vec<String>) {
