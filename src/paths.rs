@@ -90,10 +90,14 @@ impl StateDir {
     /// Makes the directory of the readers, if there is none.
     pub fn make_readers(&self) -> Result<()> {
         let path = self.readers();
-        if !self.has_readers()? {
-            make_private(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        if self.has_readers()? {
+            return Ok(());
         }
-        Ok(())
+        match make_private(&path) {
+            // Somebody else was faster, and must be ourselves.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.has_readers().map(drop),
+            made => made.with_context(|| format!("cannot create {}", path.display())),
+        }
     }
 
     pub fn has_readers(&self) -> Result<bool> {

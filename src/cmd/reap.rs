@@ -204,6 +204,9 @@ fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
 fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
     let book = ledger::read(app.dir())?;
     let mut cleared = Vec::new();
+    if !dry_run {
+        fs::remove_hidden(&app.dir().jobs());
+    }
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
         let pruned = book.forgotten.contains(&id);
