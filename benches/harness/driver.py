@@ -2,10 +2,15 @@
 
 import mmap
 import os
+import select
 import struct
 import subprocess
 import time
 from pathlib import Path
+
+
+# Seconds after which something that is timed counts as hanging.
+PATIENCE = 300
 
 
 class Broken(Exception):
@@ -28,6 +33,8 @@ class Driver:
             words += [str(len(given)), *given, *map(str, command)]
         self.process.stdin.write("\x1f".join(words) + "\n")
         self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            raise Broken(f"no answer in {PATIENCE} s: {' '.join(words)}")
         answer = self.process.stdout.readline().split()
         if not answer:
             raise Broken(f"the driver died: {self.errors()}")
@@ -71,7 +78,11 @@ class Driver:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait()
+        try:
+            self.process.wait(1)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 class Board:

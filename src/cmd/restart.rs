@@ -67,6 +67,7 @@ fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<Job
     // Whoever records how the launch ended needs the lock, be it ourselves.
     drop(op);
     match launched {
+        Launched::Unconfirmed(launch) if super::run::runs(app, &launch)? => tell(app, launch),
         Launched::Running(launch) => {
             let note =
                 Record::Note { kind: "restarted", id: id.clone(), run, at: clock::now(), detail: None };
@@ -76,7 +77,10 @@ fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<Job
             }
             tell(app, launch)
         }
-        other => super::run::not_running(app, &plan.argv, other).map(|exit| (None, exit)),
+        other => {
+            let view = super::run::failed_view(app, &other)?;
+            super::run::not_running(app, &plan.argv, other).map(|exit| (view, exit))
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::bytes::Bytes;
 use crate::cli::{OnOwner, Run};
 use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
-use crate::fs::Flock;
+use crate::fs::{Flock, RunLock};
 use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
 use crate::launch::{self, Launched};
 use crate::lookup;
@@ -24,8 +24,12 @@ use crate::plan::{Plan, find_owner};
 use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
 use crate::steer::{self, Stop};
+use crate::sys::clock;
 use crate::sys::spawn::{self, Line};
 use crate::view::{JobView, state_words};
+
+/// How long a launch may take whose launcher has gone.
+const START_WAIT: Duration = Duration::from_secs(2);
 
 /// How many lines of output a failed readiness shows.
 const LAST_LINES: usize = 10;
@@ -72,7 +76,12 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         Launched::Running(launch) => told(app, &args, launch, ready),
         // It could not be heard, but it is there.
         Launched::Unconfirmed(launch) if runs(app, &launch)? => told(app, &args, launch, ready),
-        other => not_running(app, &plan.argv, other),
+        other => {
+            if let (true, Some(view)) = (app.json, failed_view(app, &other)?) {
+                super::print_json(&view)?;
+            }
+            not_running(app, &plan.argv, other)
+        }
     }
 }
 
@@ -124,8 +133,14 @@ fn conditions(args: &Run) -> Result<Conditions> {
     })
 }
 
+/// A launch that was recorded, but whose command was not executed, as the job it is.
+pub fn failed_view(app: &App, launched: &Launched) -> Result<Option<JobView>> {
+    let Launched::NotExecuted { launch: Some(launch), .. } = launched else { return Ok(None) };
+    Ok(Some(JobView::new(&app.observer.settle(launch.clone())?, &app.observer)))
+}
+
 /// Whether a job is supervised and executes its command.
-fn runs(app: &App, launch: &Launch) -> Result<bool> {
+pub fn runs(app: &App, launch: &Launch) -> Result<bool> {
     let job = app.observer.settle(launch.clone())?;
     Ok(job.judgement.supervised && matches!(job.state(), State::Running | State::Paused))
 }
@@ -138,11 +153,6 @@ fn absolute(path: &PathBuf) -> Result<PathBuf> {
 /// Reports a launch in which the command was not executed, or cannot be shown to have been.
 pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<Exit> {
     let program = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Launched::NotExecuted { launch: Some(launch), .. } = &launched
-        && app.json
-    {
-        super::print_json(&JobView::new(&app.observer.settle(launch.clone())?, &app.observer))?;
-    }
     match launched {
         Launched::NotExecuted { exec: true, errno, .. } => {
             let error = std::io::Error::from_raw_os_error(errno);
@@ -182,7 +192,13 @@ fn alive_under(app: &App, name: &str, held: &Flock) -> Result<Option<Assessed>> 
     };
     let Some(id) = id else { return Ok(None) };
     let Some(launch) = lookup::latest(app.dir(), &id)? else { return Ok(None) };
-    let job = app.observer.settle(launch)?;
+    let mut job = app.observer.settle(launch)?;
+    // Its launcher does not hold the name any more: it is about to execute, or about to be recorded as broken off.
+    let since = clock::instant();
+    while let (State::Starting, Some(exit), true) = (job.state(), &job.exit, since.elapsed() < START_WAIT) {
+        RunLock::Unended.wait_for(exit, Some(Duration::from_millis(10)))?;
+        job = app.observer.settle(job.launch)?;
+    }
     Ok(Some(job).filter(|job| !job.state().is_final()))
 }
 

@@ -16,3 +16,4 @@ mod names;
 mod odd;
 mod process;
 mod steering;
+mod strangers;

@@ -100,7 +100,6 @@ fn case_22_a_shell_that_shares_the_launchers_group_lives() {
     assert_eq!(env.bash(script, &[]).ok().stdout, "alive\n");
 }
 
-/// officer
 #[test]
 fn case_24_restart_runs_in_the_recorded_directory_or_refuses() {
     let env = TestEnv::new();
@@ -120,7 +119,6 @@ fn case_24_restart_runs_in_the_recorded_directory_or_refuses() {
     assert_eq!((&job["state"], &job["run"]), (&json!("running"), &json!(2)), "refused before it was stopped");
 }
 
-/// officer
 #[test]
 fn case_25_paused_by_whomever() {
     let env = TestEnv::new();
