@@ -12,8 +12,8 @@ use crate::job::{End, Launch, Outcome, ProcessId};
 use crate::ledger::{self, Patience, Record};
 use crate::lookup::NoSuchJob;
 use crate::members::{self, Mark, Members, RunMark};
-use crate::paths::StateDir;
-use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, compare, judge};
+use crate::paths::{StateDir, make_private_all};
+use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
 use crate::store::{self, Sidecar};
 use crate::sys::clock;
 use crate::sys::pidfd::PidFd;
@@ -55,6 +55,18 @@ impl Assessed {
         &self.launch.id
     }
 
+    /// A run whose files cannot be read.
+    pub fn unjudged(launch: Launch) -> Self {
+        let judgement = Judgement {
+            state: State::Unknown,
+            identity: Verdict::Unverified,
+            cause: None,
+            supervised: false,
+            why: "its files cannot be read",
+        };
+        Self { launch, judgement, outcome: None, members: Vec::new(), exit: None }
+    }
+
     /// A supervisor that has recorded the end of a run still tells the ledger, and starts the command of `--on-exit`
     /// with what the job's files say: what comes next, a pruning or another run, has to come after that.
     pub fn let_supervisor_finish(&self) -> Result<()> {
@@ -79,22 +91,40 @@ impl Observer {
     /// Judges a run from its files and the kernel.
     pub fn assess(&self, launch: Launch) -> Result<Assessed> {
         let exit = self.open_exit(&launch)?;
-        let mut assessed = self.look(launch, exit)?;
+        let mut assessed = self.look_and_ask(launch, exit)?;
         // A supervisor needs a moment between its leader's death and the record of it.
         if assessed.judgement.cause == Some(crate::job::Cause::ExitNotRecorded)
             && let Some(file) = assessed.exit.take()
         {
             RunLock::Unended.wait_for(&file, Some(RECORD_WAIT))?;
-            assessed = self.look(assessed.launch, Some(file))?;
+            assessed = self.look_and_ask(assessed.launch, Some(file))?;
         }
         // One that is just ending has lost all that proves whose it is: looked at again once it is dead.
         let mut changing = true;
         while changing && assessed.judgement.cause == Some(crate::job::Cause::Unproven) {
             changing = await_exiting(assessed.launch.identity.sid);
             let exit = assessed.exit.take();
-            assessed = self.look(assessed.launch, exit)?;
+            assessed = self.look_and_ask(assessed.launch, exit)?;
         }
         Ok(assessed)
+    }
+
+    /// A sidecar that is gone or was damaged may have told its end to the ledger.
+    fn look_and_ask(&self, launch: Launch, exit: Option<File>) -> Result<Assessed> {
+        let seen = self.look(launch, exit, None)?;
+        if seen.judgement.state != State::Interrupted || seen.outcome.is_some() {
+            return Ok(seen);
+        }
+        match self.told(&seen.launch) {
+            None => Ok(seen),
+            told => self.look(seen.launch, seen.exit, told),
+        }
+    }
+
+    /// The end that the ledger knows of a run.
+    fn told(&self, launch: &Launch) -> Option<Outcome> {
+        let book = ledger::read(&self.dir).ok()?;
+        book.job(&launch.id).filter(|entry| entry.launch.run == launch.run)?.outcome.clone()
     }
 
     /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
@@ -142,7 +172,7 @@ impl Observer {
             return self.assess(launch);
         }
         // The lock is ours through `file` and its copy: to this look it is free.
-        let again = self.look(launch, Some(file.try_clone()?))?;
+        let again = self.look_and_ask(launch, Some(file.try_clone()?))?;
         if again.judgement.state != State::Interrupted || again.outcome.is_some() {
             // The caller keeps the file, but must not look like a supervisor with it.
             RunLock::Both.release(&file)?;
@@ -152,7 +182,7 @@ impl Observer {
         outcome.executed = again.executed_hint();
         self.commit(&again.launch, &file, &outcome)?;
         let exit = Some(file);
-        self.look(again.launch, exit)
+        self.look(again.launch, exit, None)
     }
 
     /// Records an end that the ledger does not know. None if it does by now, or if another run has begun.
@@ -177,7 +207,8 @@ impl Observer {
 
     /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
     pub fn commit(&self, launch: &Launch, file: &File, outcome: &Outcome) -> Result<()> {
-        store::commit_exit(file, outcome, self.sync)
+        store::clear_leftovers(file)
+            .and_then(|()| store::commit_exit(file, outcome, self.sync))
             .with_context(|| format!("cannot record the end of job {}", launch.id))?;
         RunLock::Both.release(file)?;
         let record = Record::Ended { id: launch.id.clone(), run: launch.run, outcome: outcome.clone() };
@@ -189,20 +220,42 @@ impl Observer {
 
     /// Serialises long work on one job.
     pub fn op(&self, id: &str) -> Result<Flock> {
-        Flock::take(&self.dir.job(id).op(), &format!("job {id}"))
-            .map_err(|error| if self.dir.job(id).0.exists() { error } else { NoSuchJob::pruned(id).into() })
+        let take = || Flock::take(&self.dir.job(id).op(), &format!("job {id}"));
+        match take() {
+            Err(_) if !self.dir.job(id).0.exists() => {
+                if self.rebuild(id)? {
+                    take()
+                } else {
+                    Err(NoSuchJob::pruned(id).into())
+                }
+            }
+            taken => taken,
+        }
+    }
+
+    /// Makes the directory of a job anew from what the ledger says of it. False if that knows no such job: a prune is
+    /// in the ledger before anything is deleted.
+    fn rebuild(&self, id: &str) -> Result<bool> {
+        let book = ledger::read(&self.dir)?;
+        let Some(entry) = book.job(id) else { return Ok(false) };
+        let run = self.dir.run(id, entry.launch.run);
+        make_private_all(&run.0).with_context(|| format!("cannot create {}", run.0.display()))?;
+        // Somebody else may be at it too: both write the same.
+        let _ = store::write_launch(&run, &entry.launch);
+        Ok(true)
     }
 
     fn open_exit(&self, launch: &Launch) -> Result<Option<File>> {
         let path = self.dir.run(&launch.id, launch.run).exit();
-        match File::open(&path) {
+        match crate::fs::open_regular(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot open {}", path.display())),
         }
     }
 
-    fn look(&self, launch: Launch, exit: Option<File>) -> Result<Assessed> {
+    /// `told`: the end that somebody else knows, for a run whose sidecar does not.
+    fn look(&self, launch: Launch, exit: Option<File>, told: Option<Outcome>) -> Result<Assessed> {
         // The lock is asked about before the sidecar is read: a supervisor commits first and lets go then.
         let supervised = match &exit {
             Some(file) => RunLock::Supervised
@@ -217,7 +270,7 @@ impl Observer {
             None => Sidecar::default(),
         };
         let executed = sidecar.executed;
-        let outcome = sidecar.counting(supervised);
+        let outcome = sidecar.counting(supervised).or(told);
         let same_place = launch.identity.place.boot_id == self.here.boot_id
             && launch.identity.place.pid_ns == self.here.pid_ns;
         let blind = || format!("cannot look at the processes of job {}", launch.id);

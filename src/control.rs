@@ -26,7 +26,9 @@ impl Request {
     pub fn encode(self, run: u32) -> String {
         match self {
             Self::Stop { signal, grace, cause } => {
-                format!("{run} stop {signal} {} {}\n", grace.as_millis(), cause.word())
+                // A grace beyond all measure is one that never ends, and not a request that cannot be read.
+                let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+                format!("{run} stop {signal} {grace} {}\n", cause.word())
             }
             Self::Pause => format!("{run} pause\n"),
             Self::Resume => format!("{run} resume\n"),
@@ -44,7 +46,7 @@ impl Request {
             ["stop", signal, grace, cause] => Some(Self::Stop {
                 signal: signal.parse().ok().filter(|signal| (1..=64).contains(signal))?,
                 grace: Duration::from_millis(grace.parse().ok()?),
-                cause: serde_json::from_value(serde_json::Value::String((*cause).to_owned())).ok()?,
+                cause: Cause::of(cause)?,
             }),
             ["pause"] => Some(Self::Pause),
             ["resume"] => Some(Self::Resume),
@@ -102,6 +104,8 @@ mod tests {
             assert_eq!(Request::decode(&request.encode(2), 2), Some(request));
             assert_eq!(Request::decode(&request.encode(2), 3), None);
         }
+        let ages = Request::Stop { signal: 15, grace: Duration::MAX, cause: Cause::Stop };
+        assert!(Request::decode(&ages.encode(1), 1).is_some());
         for bad in [
             "",
             "2",

@@ -1,7 +1,8 @@
 //! The environment of a job: kept for `restart`, but for what is secret, in a file of its own.
 //!
-//! `jobs/<id>/env` holds `K=V` and NUL for each variable, 0600 in a 0700 directory, and goes when the job is pruned.
-//! Values are in no other file and in no message.
+//! `jobs/<id>/env` holds `K=V` and NUL for each variable, and one more NUL at its end; 0600 in a 0700 directory, and
+//! gone when the job is pruned. Values are in no other file and in no message. It is not flushed: after a crash it may
+//! be cut short or hold zeros, and then it is refused, because half an environment is another environment.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +13,6 @@ use anyhow::{Context, Result};
 use crate::env;
 use crate::fs;
 use crate::paths::JobDir;
-use crate::sys::proc;
 
 /// `K=V` for each variable.
 pub fn encode_env(env: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
@@ -23,7 +23,7 @@ pub fn encode_env(env: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
 pub fn write_env(job: &JobDir, env: &[(OsString, OsString)], secret: &[String]) -> Result<()> {
     let keep: Vec<_> = env.iter().filter(|(key, _)| !is_secret(key, secret)).cloned().collect();
     let mut text = encode_env(&keep).join(&0);
-    text.push(0);
+    text.extend([0, 0]);
     let path = job.env();
     fs::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -31,13 +31,24 @@ pub fn write_env(job: &JobDir, env: &[(OsString, OsString)], secret: &[String]) 
 /// Reads what [`write_env`] kept.
 pub fn read_env(job: &JobDir) -> Result<Vec<(OsString, OsString)>> {
     let path = job.env();
-    let raw = std::fs::read(&path)
+    let raw = fs::read_regular(&path)
         .with_context(|| format!("cannot read the environment of the job from {}", path.display()))?;
+    decode_env(&raw).with_context(|| {
+        format!("the environment of the job is not whole in {}: a crash took it", path.display())
+    })
+}
+
+/// None for anything that was not written to its end.
+pub fn decode_env(raw: &[u8]) -> Option<Vec<(OsString, OsString)>> {
+    let whole = raw.strip_suffix(b"\0\0")?;
     let entry = |entry: &[u8]| {
         let at = entry.iter().skip(1).position(|&byte| byte == b'=')? + 1;
         Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
     };
-    Ok(proc::split_nul(&raw).filter_map(entry).collect())
+    if whole.is_empty() {
+        return Some(Vec::new());
+    }
+    whole.split(|&byte| byte == 0).map(entry).collect()
 }
 
 /// Whether a variable is named by one of the patterns, in which `*` stands for anything.
@@ -72,6 +83,20 @@ pub fn unmark(variables: &mut Vec<(OsString, OsString)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_an_environment_is_none() {
+        let pair = |key: &str, value: &str| (OsString::from(key), OsString::from(value));
+        let env = [pair("A", "1"), pair("B", ""), pair("=C:", "x=y")];
+        let mut raw = encode_env(&env).join(&0);
+        raw.extend([0, 0]);
+        assert_eq!(decode_env(&raw).unwrap(), env);
+        for cut in 0..raw.len() {
+            assert_eq!(decode_env(&raw[..cut]), None, "cut at {cut}");
+        }
+        assert_eq!(decode_env(&[0; 512]), None, "a crash may leave zeros");
+        assert_eq!(decode_env(&[0, 0]), Some(Vec::new()));
+    }
 
     #[test]
     fn globs_match_whole_names() {

@@ -6,7 +6,7 @@
 //! whoever is handed the descriptor and end with its last copy, however its holder dies.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -200,6 +200,50 @@ pub fn open_private(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)
+}
+
+/// Opens what must be a regular file of this user for reading. Neither is a symbolic link followed nor a FIFO blocked
+/// on nor a file believed that somebody else has put in its place.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_checked(path).map(|(file, _)| file)
+}
+
+fn open_checked(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    check_own(&file).map(|meta| (file, meta))
+}
+
+/// Only a regular file of this user can be one of the state directory.
+pub fn check_own(file: &File) -> io::Result<std::fs::Metadata> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if meta.uid() != sys::user() {
+        return Err(io::Error::other(format!("belongs to user {}", meta.uid())));
+    }
+    Ok(meta)
+}
+
+/// Reads a regular file as a whole.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let (file, meta) = open_checked(path)?;
+    // One read for a file that is as long as it says, and one that finds its end.
+    let mut raw = vec![0; usize::try_from(meta.len()).map_err(io::Error::other)? + 1];
+    let mut length = 0;
+    loop {
+        match (&file).read(&mut raw[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if length == raw.len() {
+            raw.resize(length * 2, 0);
+        }
+    }
+    raw.truncate(length);
+    Ok(raw)
 }
 
 /// Creates a file that must not exist yet, 0600.

@@ -130,6 +130,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether a PID and a start time mean the same in both.
+    pub fn comparable(&self, other: &Self) -> bool {
+        (&self.boot_id, self.pid_ns, self.time_ns) == (&other.boot_id, other.pid_ns, other.time_ns)
+    }
+
     /// Without these nothing that was recorded can be compared with what is seen.
     pub fn known(&self) -> bool {
         !self.boot_id.is_empty() && self.pid_ns != 0
@@ -188,6 +193,11 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The cause that this word names.
+    pub fn of(word: &str) -> Option<Self> {
+        serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+    }
+
     /// The word used in JSON and in tables.
     pub fn word(self) -> String {
         serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
@@ -200,7 +210,7 @@ pub struct Outcome {
     pub state: End,
     /// RFC 3339, UTC.
     pub at: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "known_cause")]
     pub cause: Option<Cause>,
     #[serde(default)]
     pub exit_code: Option<i32>,
@@ -222,6 +232,11 @@ pub struct Outcome {
     pub max_rss_bytes: Option<u64>,
     #[serde(default)]
     pub cpu_ms: Option<u64>,
+}
+
+/// A cause that a newer outlive gives is none here: it must not hide how the run ended.
+fn known_cause<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<Cause>, D::Error> {
+    Ok(Option::<String>::deserialize(source)?.and_then(|word| Cause::of(&word)))
 }
 
 impl Outcome {

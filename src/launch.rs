@@ -311,9 +311,13 @@ impl Files {
         let read = |path: &Path| {
             File::open(path).with_context(|| format!("cannot read stdin from {}", path.display()))
         };
-        let append = |path: &Path| {
+        // Where the user sends the output is the user's affair; a link in place of our own file is none of ours.
+        let append = |path: &Path, own: bool| {
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600);
+            if own {
+                options.custom_flags(libc::O_NOFOLLOW);
+            }
             options.open(path).with_context(|| format!("cannot write output to {}", path.display()))
         };
         Ok(Self {
@@ -324,8 +328,8 @@ impl Files {
                     .try_clone_to_owned()
                     .context("cannot hand stdin over")?,
             },
-            output: append(output)?,
-            stderr: plan.stderr.as_deref().map(append).transpose()?,
+            output: append(output, plan.output.is_none())?,
+            stderr: plan.stderr.as_deref().map(|path| append(path, false)).transpose()?,
         })
     }
 }

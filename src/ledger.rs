@@ -2,8 +2,9 @@
 //!
 //! True at every moment: a line that was once whole stays as it was until compaction folds it; sequence numbers
 //! rise by one and are never used twice; a line that cannot be read is reported, kept and skipped. Readers take
-//! no lock. `ledger.lock` holds the format version, the last sequence number, and the length and inode of the
-//! ledger it was true for: if those fit, an append reads nothing of the ledger; if not, its tail.
+//! no lock. `ledger.lock` holds the format version, the last sequence number, the length and inode of the ledger it
+//! was true for, and when the machine was started: if those fit, an append reads nothing of the ledger; if not, its
+//! tail.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,10 +15,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fs::{self, Flock};
-use crate::job::{FORMAT, Launch, Outcome};
+use crate::job::{FORMAT, Launch, Outcome, is_id};
 use crate::paths::StateDir;
+use crate::sys::clock;
 
 /// What a line says, besides its number.
 #[derive(Clone, Debug)]
@@ -69,15 +72,69 @@ struct NoteBody<'a> {
 }
 
 /// A finished job, folded to one line by compaction.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct FoldedBody {
     id: String,
     run: u32,
-    at: String,
     launch: Launch,
     outcome: Outcome,
     #[serde(default)]
     emptied: bool,
+}
+
+/// The same to be written: launch and outcome as their lines had them.
+#[derive(Serialize)]
+struct FoldedFields<'a> {
+    id: &'a str,
+    run: u32,
+    at: &'a str,
+    launch: Value,
+    outcome: Value,
+    emptied: bool,
+}
+
+/// What a line that can be read says.
+enum Said {
+    Launched(Box<Launch>),
+    Adopted(Box<Launch>),
+    Ended(Outcome),
+    Folded(Box<FoldedBody>),
+    Emptied,
+    Pruned,
+    /// Something that happened to a job, of which a reader keeps nothing.
+    Noted,
+    /// A kind that is not known here.
+    Other,
+}
+
+/// Reads one line; none if it cannot be.
+fn read_line(line: &[u8]) -> Option<(Head<'_>, Said)> {
+    let head = serde_json::from_slice::<Head>(line).ok()?;
+    let said = match read_body(&head, line) {
+        None if head.v > FORMAT => Said::Other,
+        body => body?,
+    };
+    Some((head, said))
+}
+
+/// An id that is none would lead out of the directory of its job.
+fn read_body(head: &Head, line: &[u8]) -> Option<Said> {
+    let launch =
+        || serde_json::from_slice::<Launch>(line).ok().filter(|launch| is_id(&launch.id)).map(Box::new);
+    Some(match &*head.kind {
+        "launched" => Said::Launched(launch()?),
+        "adopted" => Said::Adopted(launch()?),
+        "exited" | "interrupted" => Said::Ended(serde_json::from_slice(line).ok()?),
+        "folded" => {
+            let body: FoldedBody = serde_json::from_slice(line).ok()?;
+            let one = is_id(&body.id) && body.launch.id == body.id && body.launch.run == body.run;
+            Said::Folded(one.then(|| Box::new(body))?)
+        }
+        "emptied" => Said::Emptied,
+        "pruned" => Said::Pruned,
+        "stop-requested" | "paused" | "resumed" | "restarted" | "on-exit" => Said::Noted,
+        _ => Said::Other,
+    })
 }
 
 /// What every line has.
@@ -132,10 +189,11 @@ pub enum Patience {
 pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool) -> Result<u64> {
     let lock = lock(dir, patience)?;
     let mut ledger = open(dir)?;
-    let (len, inode) = length_and_inode(&ledger)?;
+    let (len, inode) = length_and_inode(&ledger)
+        .with_context(|| format!("cannot use the ledger {}", dir.ledger().display()))?;
     let known = Known::read(&lock.0);
     let (mut seq, torn) = match &known {
-        Some(known) if (known.len, known.inode) == (len, inode) => (known.seq, false),
+        Some(known) if known.fits(len, inode) => (known.seq, false),
         _ => {
             let tail = read_tail(&ledger, len)?;
             (tail.seq.max(known.as_ref().map_or(0, |known| known.seq)), tail.torn)
@@ -149,7 +207,7 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
     }
     let mut text = if torn { b"\n".to_vec() } else { Vec::new() };
     for record in records {
-        seq += 1;
+        seq = seq.checked_add(1).context("the ledger has used up its sequence numbers")?;
         text.extend(record.line(seq).context("cannot encode a ledger record")?);
     }
     if let Err(error) = ledger.write_all(&text) {
@@ -158,7 +216,7 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
         return Err(error).with_context(|| format!("cannot write to the ledger {}", dir.ledger().display()));
     }
     let added = u64::try_from(text.len()).unwrap_or_default();
-    Known { version: FORMAT, seq, len: len + added, inode }.write(&lock.0);
+    Known { version: FORMAT, seq, len: len + added, inode, started: clock::started() }.write(&lock.0);
     drop(lock);
     fs::flush(&ledger, sync).context("cannot flush the ledger to the disk")?;
     Ok(seq)
@@ -192,7 +250,7 @@ fn open(dir: &StateDir) -> Result<File> {
 }
 
 fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
-    file.metadata().map(|meta| (meta.len(), meta.ino()))
+    fs::check_own(file).map(|meta| (meta.len(), meta.ino()))
 }
 
 /// The content of `ledger.lock`: fixed width, so that it is replaced by one write.
@@ -202,22 +260,34 @@ struct Known {
     seq: u64,
     len: u64,
     inode: u64,
+    /// When the machine had been started, see [`clock::started`]. A power loss may leave a ledger of the right length
+    /// whose last block holds zeros: a record that is put behind them would be a part of their line.
+    started: u64,
 }
+
+/// A wall clock that was set looks like another start, and then the tail is read.
+const SAME_START: u64 = 2;
 
 impl Known {
     fn read(file: &File) -> Option<Self> {
-        let mut buffer = [0_u8; 96];
+        let mut buffer = [0_u8; 128];
         let read = file.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(buffer.get(..read)?).ok()?;
         let words: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-        let [version, seq, len, inode] = words.try_into().ok()?;
-        Some(Self { version: u32::try_from(version).ok()?, seq, len, inode })
+        let [version, seq, len, inode, started] = words.try_into().ok()?;
+        Some(Self { version: u32::try_from(version).ok()?, seq, len, inode, started })
+    }
+
+    /// Whether the ledger is as it was left, on this boot.
+    fn fits(&self, len: u64, inode: u64) -> bool {
+        (self.len, self.inode) == (len, inode) && self.started.abs_diff(clock::started()) <= SAME_START
     }
 
     /// Best effort: if it cannot be written, the next writer reads the tail.
     fn write(&self, file: &File) {
-        let Self { version, seq, len, inode } = self;
-        let _ = file.write_all_at(format!("{version:>3} {seq:>20} {len:>20} {inode:>20}\n").as_bytes(), 0);
+        let Self { version, seq, len, inode, started } = self;
+        let text = format!("{version:>3} {seq:>20} {len:>20} {inode:>20} {started:>20}\n");
+        let _ = file.write_all_at(text.as_bytes(), 0);
     }
 }
 
@@ -275,23 +345,34 @@ pub struct Book {
     pub jobs: Vec<Entry>,
     index: HashMap<String, usize>,
     pruned: Vec<usize>,
-    /// The ids of the jobs that were pruned.
+    /// The ids of pruned jobs, as far as the ledger still tells of them.
     pub forgotten: HashSet<String>,
     /// One message for each kind of trouble met; empty if every line was read.
     pub damage: Vec<String>,
     /// A record of a newer format was met: do not write.
     pub newer: bool,
     pub last_seq: u64,
+    /// Numbers are missing that no compaction accounts for: a crash, or a hand, has taken records away.
+    pub incomplete: bool,
+    /// The highest number among the lines that compaction has dropped.
+    compacted: u64,
 }
 
 impl Book {
+    /// What is known of a ledger that cannot be read at all.
+    pub fn unreadable(why: String) -> Self {
+        Self { damage: vec![why], ..Self::default() }
+    }
+
     pub fn job(&self, id: &str) -> Option<&Entry> {
         self.index.get(id).and_then(|&at| self.jobs.get(at))
     }
 
-    /// Adds a job that the ledger does not know, found by its files.
+    /// Adds a job that the ledger does not know, found by its files. What was pruned has no job any more.
     pub fn add(&mut self, launch: Launch) {
-        self.launched(launch);
+        if !self.forgotten.contains(&launch.id) {
+            self.launched(launch);
+        }
     }
 
     fn launched(&mut self, launch: Launch) {
@@ -309,9 +390,7 @@ impl Book {
     }
 
     fn ended(&mut self, id: &str, run: u32, outcome: Outcome, emptied: bool) {
-        if let Some(entry) =
-            self.index.get(id).and_then(|&at| self.jobs.get_mut(at)).filter(|e| e.launch.run == run)
-        {
+        if let Some(entry) = self.entry_of(id, run) {
             entry.outcome = Some(outcome);
             entry.emptied |= emptied;
         }
@@ -323,6 +402,7 @@ impl Book {
         if let Some(at) = self.index.remove(id) {
             self.pruned.push(at);
         }
+        self.forgotten.insert(id.to_owned());
     }
 
     fn drop_pruned(&mut self) {
@@ -337,48 +417,39 @@ impl Book {
 
     /// Takes one line in. False if it cannot be read.
     fn take(&mut self, line: &[u8]) -> bool {
-        let Ok(head) = serde_json::from_slice::<Head>(line) else { return false };
+        let Some((head, said)) = read_line(line) else { return false };
+        if head.kind == "compacted" {
+            self.compacted = self.compacted.max(head.seq);
+        }
+        self.incomplete |= head.seq > self.last_seq.max(self.compacted).saturating_add(1);
         self.last_seq = self.last_seq.max(head.seq);
         self.newer |= head.v > FORMAT;
-        match &*head.kind {
-            "adopted" => match serde_json::from_slice::<Launch>(line) {
-                Ok(launch) => {
-                    let known = self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at));
-                    if let Some(entry) = known.filter(|entry| entry.launch.run == launch.run) {
-                        entry.launch = launch;
-                    }
+        match said {
+            Said::Launched(launch) => self.launched(*launch),
+            Said::Adopted(launch) => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                    entry.launch = *launch;
                 }
-                Err(_) => return false,
-            },
-            "launched" => match serde_json::from_slice(line) {
-                Ok(launch) => self.launched(launch),
-                Err(_) => return false,
-            },
-            "exited" | "interrupted" => match serde_json::from_slice(line) {
-                Ok(outcome) => self.ended(&head.id, head.run, outcome, false),
-                Err(_) => return false,
-            },
-            "folded" => match serde_json::from_slice::<FoldedBody>(line) {
-                Ok(folded) => {
-                    self.launched(folded.launch);
-                    self.ended(&head.id, head.run, folded.outcome, folded.emptied);
-                }
-                Err(_) => return false,
-            },
-            "emptied" => {
-                if let Some(entry) = self
-                    .index
-                    .get(&*head.id)
-                    .and_then(|&at| self.jobs.get_mut(at))
-                    .filter(|e| e.launch.run == head.run)
-                {
+            }
+            Said::Ended(outcome) => self.ended(&head.id, head.run, outcome, false),
+            Said::Folded(folded) => {
+                self.launched(folded.launch);
+                self.ended(&head.id, head.run, folded.outcome, folded.emptied);
+            }
+            Said::Emptied => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
                     entry.emptied = true;
                 }
             }
-            "pruned" => self.pruned(&head.id),
-            _ => {}
+            Said::Pruned => self.pruned(&head.id),
+            Said::Noted | Said::Other => {}
         }
         true
+    }
+
+    fn entry_of(&mut self, id: &str, run: u32) -> Option<&mut Entry> {
+        let at = self.index.get(id)?;
+        self.jobs.get_mut(*at).filter(|entry| entry.launch.run == run)
     }
 }
 
@@ -391,7 +462,7 @@ pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
 /// The ledger's content; empty if there is none yet.
 pub fn raw(dir: &StateDir) -> Result<Vec<u8>> {
     let path = dir.ledger();
-    match File::open(&path) {
+    match fs::open_regular(&path) {
         Ok(mut file) => {
             let mut raw = Vec::with_capacity(
                 usize::try_from(file.metadata().map_or(0, |meta| meta.len())).unwrap_or(0) + 1,
@@ -466,9 +537,13 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
         bail!("the ledger holds records of a newer format; it is left as it is");
     }
     // As long as files of a pruned job are left, the ledger has to know that they are no job's.
-    let left: HashSet<&str> =
-        book.forgotten.iter().map(String::as_str).filter(|id| dir.job(id).0.exists()).collect();
-    let folded = fold(&old, &book, keep_after, &left)?;
+    let left: HashSet<&str> = book
+        .forgotten
+        .iter()
+        .map(String::as_str)
+        .filter(|id| dir.job(id).0.symlink_metadata().is_ok())
+        .collect();
+    let folded = fold(&old, &book, keep_after, &left);
     let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
     if saved == 0 {
         return Ok(0);
@@ -476,7 +551,8 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     fs::replace(&dir.ledger(), &folded, sync)
         .with_context(|| format!("cannot replace the ledger {}", dir.ledger().display()))?;
     let (len, inode) = length_and_inode(&File::open(dir.ledger())?)?;
-    Known { version: FORMAT, seq: known.max(book.last_seq), len, inode }.write(&lock.0);
+    let seq = known.max(book.last_seq);
+    Known { version: FORMAT, seq, len, inode, started: clock::started() }.write(&lock.0);
     Ok(saved)
 }
 
@@ -485,68 +561,48 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
     raw_lines > 1000 && raw_lines > jobs * 3 / 2
 }
 
-/// The pure part of compaction.
-fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Result<Vec<u8>> {
-    // A job is folded where the newest of its lines stands, and only if all of them may go. Lines of a kind that
-    // is not known here stay where they are and do not count.
-    let known = |head: &Head| {
-        matches!(
-            &*head.kind,
-            "launched"
-                | "exited"
-                | "interrupted"
-                | "folded"
-                | "pruned"
-                | "stop-requested"
-                | "paused"
-                | "resumed"
-                | "restarted"
-                | "adopted"
-                | "emptied"
-                | "on-exit"
-        )
-    };
-    let mut newest: HashMap<Cow<str>, u64> = HashMap::new();
-    let heads = lines(old).0.filter_map(|line| serde_json::from_slice::<Head>(line).ok());
-    for head in heads.filter(known) {
-        let seq = newest.entry(head.id).or_default();
-        *seq = (*seq).max(head.seq);
+/// The pure part of compaction. A job is folded where the newest of its lines stands, and only if all of them may go.
+/// Lines that cannot be read, of a kind that is not known here, or of a job that is not known stay where they are.
+/// `left`: pruned jobs that still have files are told of, so that nobody takes them for jobs.
+pub fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Vec<u8> {
+    let read: Vec<_> = lines(old).0.map(|line| (line, read_line(line))).collect();
+    let mut jobs: HashMap<&str, Sources> = HashMap::new();
+    for (at, (line, read)) in read.iter().enumerate() {
+        if let Some((head, said)) = read
+            && !matches!(said, Said::Other)
+        {
+            let run = book.job(&head.id).map(|entry| entry.launch.run);
+            jobs.entry(&head.id).or_default().take(at, line, head, said, run);
+        }
     }
-    let foldable = |id: &str| {
-        let over =
-            |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
-        let ended = book.job(id).is_none_or(over);
-        ended && !left.contains(id) && newest.get(id).is_some_and(|&seq| seq <= keep_after)
+    let over =
+        |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
+    // What each job that may be folded becomes: one line, or nothing if it was pruned.
+    let fold_job = |id: &str, job: &Sources| -> Option<Vec<u8>> {
+        match book.job(id) {
+            _ if job.newest > keep_after => None,
+            Some(entry) if over(entry) => job.folded(entry),
+            None if book.forgotten.contains(id) && !left.contains(id) => Some(Vec::new()),
+            _ => None,
+        }
     };
+    let folded: HashMap<&str, (usize, Vec<u8>)> =
+        jobs.iter().filter_map(|(id, job)| Some((*id, (job.last, fold_job(id, job)?)))).collect();
     let mut body = Vec::with_capacity(old.len());
     let mut dropped = 0;
-    for line in lines(old).0 {
-        let head = serde_json::from_slice::<Head>(line).ok();
-        match head {
-            Some(head) if head.kind == "compacted" => dropped = dropped.max(head.seq),
-            Some(head) if known(&head) && foldable(&head.id) => {
-                let end = newest.get(&head.id).copied().unwrap_or(0) == head.seq;
-                if end
-                    && let Some(entry) = book.job(&head.id)
-                    && let Some(outcome) = &entry.outcome
-                {
-                    let Launch { id, run, at, .. } = entry.launch.clone();
-                    let folded = FoldedBody {
-                        id,
-                        run,
-                        at,
-                        launch: entry.launch.clone(),
-                        outcome: outcome.clone(),
-                        emptied: entry.emptied,
-                    };
-                    serde_json::to_writer(
-                        &mut body,
-                        &Line { v: FORMAT, seq: head.seq, kind: "folded", body: folded },
-                    )?;
-                    body.push(b'\n');
+    for (at, (line, read)) in read.iter().enumerate() {
+        let of_job = match read {
+            Some((_, Said::Other)) | None => None,
+            Some((head, _)) => folded.get(&*head.id),
+        };
+        match (read, of_job) {
+            (Some((head, _)), Some((last, text))) => {
+                if *last == at {
+                    body.extend_from_slice(text);
                 }
                 dropped = dropped.max(head.seq);
             }
+            (Some((head, _)), None) if head.kind == "compacted" => dropped = dropped.max(head.seq),
             _ => {
                 body.extend_from_slice(line);
                 body.push(b'\n');
@@ -554,12 +610,85 @@ fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Resul
         }
     }
     if dropped == 0 {
-        return Ok(old.to_vec());
+        return old.to_vec();
     }
     let mut new = format!("{{\"v\":{FORMAT},\"seq\":{dropped},\"kind\":\"compacted\"}}\n").into_bytes();
     new.extend(body);
-    Ok(new)
+    new
 }
+
+/// Where in the ledger the facts of one job stand.
+#[derive(Default)]
+struct Sources<'a> {
+    newest: u64,
+    /// The place of its newest line.
+    last: usize,
+    launch: Option<Source<'a>>,
+    outcome: Option<Source<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Line(&'a [u8]),
+    Folded(&'a [u8]),
+}
+
+impl<'a> Sources<'a> {
+    /// As a reader takes them: the first launch of the latest run, its last adoption, its last end.
+    fn take(&mut self, at: usize, line: &'a [u8], head: &Head, said: &Said, run: Option<u32>) {
+        if head.seq >= self.newest {
+            (self.newest, self.last) = (head.seq, at);
+        }
+        if matches!(said, Said::Pruned) {
+            (self.launch, self.outcome) = (None, None);
+        }
+        if Some(head.run) != run {
+            return;
+        }
+        match said {
+            Said::Launched(_) => self.launch = self.launch.or(Some(Source::Line(line))),
+            Said::Adopted(_) => self.launch = self.launch.and(Some(Source::Line(line))),
+            Said::Ended(_) => self.outcome = self.launch.and(Some(Source::Line(line))),
+            Said::Folded(_) => {
+                self.launch = self.launch.or(Some(Source::Folded(line)));
+                self.outcome = Some(Source::Folded(line));
+            }
+            _ => {}
+        }
+    }
+
+    /// The line of a finished job. It is made of the lines themselves: fields that a newer outlive has written stay.
+    /// None if one of those fields cannot be read: then the lines stay.
+    fn folded(&self, entry: &Entry) -> Option<Vec<u8>> {
+        let part = |source: Option<Source>, name: &str| -> Option<Value> {
+            match source? {
+                Source::Folded(line) => serde_json::from_slice::<Map>(line).ok()?.remove(name),
+                Source::Line(line) => {
+                    let mut whole: Map = serde_json::from_slice(line).ok()?;
+                    let of_line = ["v", "seq", "kind", "id", "run"];
+                    let unneeded = if name == "launch" { &of_line[..3] } else { &of_line[..] };
+                    whole.retain(|key, _| !unneeded.contains(&&**key));
+                    Some(Value::Object(whole))
+                }
+            }
+        };
+        let Launch { id, run, at, .. } = &entry.launch;
+        let body = FoldedFields {
+            id,
+            run: *run,
+            at,
+            launch: part(self.launch, "launch")?,
+            outcome: part(self.outcome, "outcome")?,
+            emptied: entry.emptied,
+        };
+        let mut text =
+            serde_json::to_vec(&Line { v: FORMAT, seq: self.newest, kind: "folded", body }).ok()?;
+        text.push(b'\n');
+        Some(text)
+    }
+}
+
+type Map = serde_json::Map<String, Value>;
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]

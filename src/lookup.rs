@@ -4,10 +4,12 @@ use std::io;
 
 use anyhow::{Context, Result};
 
+use crate::fs;
 use crate::job::{Launch, is_id, is_id_prefix};
 use crate::ledger;
 use crate::paths::StateDir;
 use crate::store;
+use crate::sys::proc;
 
 /// No job is called that: the asker's mistake, not outlive's failure.
 #[derive(Debug)]
@@ -35,12 +37,29 @@ pub fn find(dir: &StateDir, word: &str) -> Result<Launch> {
     latest(dir, &id)?.ok_or_else(|| NoSuchJob(format!("no job '{word}' (see 'outlive ls --all')")).into())
 }
 
-/// The latest run of a job: from its own files, or if they are gone, from the ledger.
+/// The latest run of a job: from its own files, or from the ledger where they may not be all.
+///
+/// The ledger is flushed at a launch and `launch.json` is not: after a crash, or if it was damaged, the newest run
+/// that has one need not be the latest.
 pub fn latest(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
-    if let Some(launch) = store::latest_launch(dir, id)? {
-        return Ok(Some(launch));
+    let (found, later) = store::latest_launch(dir, id)?;
+    let this_boot = |launch: &Launch| launch.identity.place.boot_id == proc::boot_id();
+    if !later && found.as_ref().is_some_and(this_boot) {
+        return Ok(found);
     }
-    Ok(ledger::read(dir)?.job(id).map(|entry| entry.launch.clone()))
+    let book = match ledger::read(dir) {
+        Err(error) if found.is_none() => return Err(error),
+        book => book.unwrap_or_default(),
+    };
+    let told = book.job(id).map(|entry| entry.launch.clone());
+    Ok(match (found, told) {
+        (Some(found), Some(told)) if told.run > found.run => Some(told),
+        // A run that was not in the ledger when the machine went down was never executed.
+        (Some(found), Some(told)) if found.run > told.run && !this_boot(&found) && book.damage.is_empty() => {
+            Some(told)
+        }
+        (found, told) => found.or(told),
+    })
 }
 
 fn find_id(dir: &StateDir, word: &str) -> Result<String> {
@@ -85,11 +104,23 @@ pub fn named(dir: &StateDir, name: &str) -> Result<Option<String>> {
         return Ok(None);
     }
     let path = dir.name(name);
-    match std::fs::read_to_string(&path) {
-        Ok(id) => Ok(Some(id.trim().to_owned()).filter(|id| is_id(id) && dir.job(id).0.is_dir())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    match fs::read_regular(&path) {
+        Ok(raw) => {
+            let id = String::from_utf8_lossy(&raw).trim().to_owned();
+            Ok(Some(id).filter(|id| is_id(id) && dir.job(id).0.is_dir()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        Err(_) => Ok(None),
     }
+}
+
+/// The newest job of this name in the ledger.
+pub fn named_in_ledger(dir: &StateDir, name: &str) -> Result<Option<String>> {
+    let book = ledger::read(dir)?;
+    let last = book.jobs.iter().rev().find(|entry| entry.launch.name.as_deref() == Some(name));
+    Ok(last.map(|entry| entry.launch.id.clone()))
 }
 
 /// The name with the fewest edits to `word`, if they are few.

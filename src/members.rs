@@ -139,7 +139,8 @@ pub fn provable(
     let in_session: Vec<&Stat> = table
         .iter()
         .filter(old_enough)
-        .filter(|stat| !stranger && stat.sid == recorded.sid && mark(stat) != Mark::Other)
+        // A session of outside this PID namespace shows as 0: that of everybody out there.
+        .filter(|stat| recorded.sid > 1 && !stranger && stat.sid == recorded.sid && mark(stat) != Mark::Other)
         .collect();
     let argv: Vec<&[u8]> = launch.argv.iter().map(|word| word.0.as_slice()).collect();
     // The command line is a proof only where the environment is silent. One that can be read and bears no mark

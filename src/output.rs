@@ -263,10 +263,13 @@ impl Watched {
 
 /// The output goes on in the same file, after a line that says so. An unfinished line is finished first, and the
 /// marker tells that this newline was not the job's.
-pub fn mark_output(launch: &Launch, run: u32) -> Result<()> {
+pub fn mark_output(launch: &Launch, run: u32, own: bool) -> Result<()> {
     let path = launch.output.as_path();
     let mut options = std::fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), 0o600);
+    if own {
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::libc::O_NOFOLLOW);
+    }
     let mut file =
         options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
     // A device or a pipe is no place for a marker.

@@ -8,10 +8,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::env;
+use crate::job::Launch;
+use crate::sys;
 
 /// A state directory that has been checked: ours, and writable by nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateDir(PathBuf);
+pub struct StateDir {
+    path: PathBuf,
+    /// What the first launch needs was there.
+    whole: bool,
+}
 
 impl StateDir {
     /// `--state-dir`, else OUTLIVE_STATE_DIR, else the platform's state directory. Created if missing, 0700.
@@ -22,11 +28,12 @@ impl StateDir {
         };
         let path =
             std::path::absolute(&path).with_context(|| format!("bad state directory {}", path.display()))?;
-        let dir = Self(path);
+        let mut dir = Self { path, whole: false };
         // A link to nowhere is not replaced by a directory.
-        let missing =
-            |error: &io::Error| error.kind() == io::ErrorKind::NotFound && dir.0.symlink_metadata().is_err();
-        let look = || dir.0.metadata();
+        let missing = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotFound && dir.path.symlink_metadata().is_err()
+        };
+        let look = || dir.path.metadata();
         let meta = match look() {
             Err(error) if missing(&error) => {
                 dir.create()?;
@@ -34,15 +41,17 @@ impl StateDir {
             }
             found => found,
         };
-        dir.check(&meta.with_context(|| format!("cannot look at state directory {}", dir.0.display()))?)?;
+        let meta = meta.with_context(|| format!("cannot look at state directory {}", dir.path.display()))?;
+        dir.whole = dir.check(&meta)?;
         // A job's processes are known by the path in their mark: however it was reached, it is the same one.
-        let real = dir.0.canonicalize();
-        real.map(Self).with_context(|| format!("cannot resolve state directory {}", dir.0.display()))
+        let real = dir.path.canonicalize();
+        dir.path = real.with_context(|| format!("cannot resolve state directory {}", dir.path.display()))?;
+        Ok(dir)
     }
 
     /// A state directory that somebody else has checked: a supervisor's, from its launcher.
     pub fn trusted(path: &Path) -> Self {
-        Self(path.to_path_buf())
+        Self { path: path.to_path_buf(), whole: true }
     }
 
     fn create(&self) -> Result<()> {
@@ -56,17 +65,18 @@ impl StateDir {
             }),
             _ => Ok(()),
         };
-        make(&self.0, true)?;
+        make(&self.path, true)?;
         make(&self.jobs(), false)?;
         make(&self.names(), false)
     }
 
-    fn check(&self, meta: &Metadata) -> Result<()> {
-        let shown = self.0.display();
+    /// Whether it is whole, if it is ours.
+    fn check(&self, meta: &Metadata) -> Result<bool> {
+        let shown = self.path.display();
         if !meta.is_dir() {
             bail!("state directory {shown} is not a directory (set OUTLIVE_STATE_DIR to another)");
         }
-        if meta.uid() != nix::unistd::geteuid().as_raw() {
+        if meta.uid() != sys::user() {
             bail!(
                 "state directory {shown} belongs to user {}, not to you (set OUTLIVE_STATE_DIR to a directory of yours)",
                 meta.uid()
@@ -77,35 +87,49 @@ impl StateDir {
                 "state directory {shown} is writable by others (chmod 700 it, or set OUTLIVE_STATE_DIR to another)"
             );
         }
-        Ok(())
+        Ok(own(&self.jobs())? & own(&self.names())?)
+    }
+
+    /// Makes the directory of the readers, if there is none.
+    pub fn make_readers(&self) -> Result<()> {
+        let path = self.readers();
+        if self.has_readers()? {
+            return Ok(());
+        }
+        match make_private(&path) {
+            // Somebody else was faster, and must be ourselves.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.has_readers().map(drop),
+            made => made.with_context(|| format!("cannot create {}", path.display())),
+        }
+    }
+
+    pub fn has_readers(&self) -> Result<bool> {
+        own(&self.readers())
     }
 
     /// Makes what the first launch needs.
     pub fn prepare(&self) -> Result<()> {
-        if !self.jobs().is_dir() || !self.names().is_dir() {
-            self.create()?;
-        }
-        Ok(())
+        if self.whole { Ok(()) } else { self.create() }
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub fn ledger(&self) -> PathBuf {
-        self.0.join("ledger.jsonl")
+        self.path.join("ledger.jsonl")
     }
 
     pub fn ledger_lock(&self) -> PathBuf {
-        self.0.join("ledger.lock")
+        self.path.join("ledger.lock")
     }
 
     pub fn jobs(&self) -> PathBuf {
-        self.0.join("jobs")
+        self.path.join("jobs")
     }
 
     pub fn names(&self) -> PathBuf {
-        self.0.join("names")
+        self.path.join("names")
     }
 
     pub fn name(&self, name: &str) -> PathBuf {
@@ -113,7 +137,7 @@ impl StateDir {
     }
 
     pub fn readers(&self) -> PathBuf {
-        self.0.join("readers")
+        self.path.join("readers")
     }
 
     pub fn job(&self, id: &str) -> JobDir {
@@ -172,11 +196,37 @@ impl RunDir {
     pub fn control(&self) -> PathBuf {
         self.0.join("control")
     }
+
+    /// Whether a record is this run's, and not one that was copied or moved here.
+    pub fn is_of(&self, launch: &Launch) -> bool {
+        self.0.ends_with(Path::new(&launch.id).join(launch.run.to_string()))
+    }
+}
+
+/// While the state directory was open to others, somebody may have put a directory of theirs, or a way to it, in it.
+/// False if there is nothing.
+fn own(path: &Path) -> Result<bool> {
+    let meta = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        meta => meta.with_context(|| format!("cannot look at {}", path.display()))?,
+    };
+    if !meta.is_dir() || meta.uid() != sys::user() || meta.permissions().mode() & 0o022 != 0 {
+        bail!(
+            "{} is not a directory that only you can write (remove it, or set OUTLIVE_STATE_DIR to another)",
+            path.display()
+        );
+    }
+    Ok(true)
 }
 
 /// Makes a directory for this user alone.
 pub fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
+}
+
+/// The same, with those above it that are missing. One that is there already is left as it is.
+pub fn make_private_all(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
 fn default_dir() -> Result<PathBuf> {

@@ -356,6 +356,10 @@ fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
     if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {
         return Verdict::Stale;
     }
+    // Ticks of another time namespace cannot be compared.
+    if there.time_ns != here.time_ns {
+        return if evidence.leader == Leader::Gone { Verdict::Gone } else { Verdict::Unverified };
+    }
     match &evidence.leader {
         Leader::Alive(seen) if seen.start_time != launch.identity.start_time => Verdict::Recycled,
         Leader::Alive(_) | Leader::Hidden => Verdict::Unverified,
@@ -375,7 +379,10 @@ pub enum Match {
 pub fn compare(launch: &Launch, seen: &Sighting) -> Match {
     let recorded = &launch.identity;
     let inodes_differ = matches!((recorded.pidfd_inode, seen.pidfd_inode), (Some(a), Some(b)) if a != b);
-    if seen.start_time != recorded.start_time
+    // 0 and below name groups, 1 is the first process of all: no leader ever bore them.
+    if recorded.pid <= 1
+        || recorded.sid <= 1
+        || seen.start_time != recorded.start_time
         || seen.pgid != recorded.pgid
         || seen.sid != recorded.sid
         || inodes_differ

@@ -132,7 +132,7 @@ fn finish_supervised(
 ) -> Result<Stopped> {
     let (_, grace) = signal_and_grace(&job.launch, stop);
     let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
-    let whole = grace + KILL_WAIT + Duration::from_secs(1);
+    let whole = grace.saturating_add(KILL_WAIT + Duration::from_secs(1));
     let mut ended = RunLock::Supervised.wait_for(exit, Some(whole.min(HEAR_WAIT)))?;
     if !ended && !control.as_ref().is_some_and(Control::heard) {
         ended = wake(observer, &job, stop)?;

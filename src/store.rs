@@ -49,8 +49,10 @@ impl Sidecar {
         Ok(Self::parse(&raw[..length]))
     }
 
+    /// A power loss may leave a zero where the newline was to be: what was flushed before it is whole all the same.
     pub fn parse(raw: &[u8]) -> Self {
-        match serde_json::from_slice::<Outcome>(raw) {
+        let written = raw.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        match serde_json::from_slice::<Outcome>(&raw[..written]) {
             Ok(outcome) => {
                 let executed = outcome.executed == Some(true);
                 Self { outcome: Some(outcome), executed, committed: raw.ends_with(b"\n") }
@@ -70,8 +72,17 @@ impl Sidecar {
 
 /// Says that the command has begun. Not flushed: it matters only while this machine is up.
 pub fn mark_executed(file: &File) -> io::Result<()> {
-    file.write_all_at(b"{\"executed\":true}", 0)
+    file.write_all_at(EXECUTED, 0)
 }
+
+/// Takes away what a crash may have left in a sidecar that is no exit: half a longer outcome, or zeros. One that is
+/// written over it would never count before them. What is kept of the file keeps its room on the disk.
+pub fn clear_leftovers(file: &File) -> io::Result<()> {
+    let kept = EXECUTED.len() as u64;
+    if file.metadata()?.len() > kept { file.set_len(kept) } else { Ok(()) }
+}
+
+const EXECUTED: &[u8] = b"{\"executed\":true}";
 
 /// Makes an outcome the run's end. Returns once it is durable.
 pub fn commit_exit(file: &File, outcome: &Outcome, sync: bool) -> io::Result<()> {
@@ -116,25 +127,34 @@ pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
     fs::write_new(&path, &encode_launch(launch)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Reads one run's launch record; none if there is none or it is torn.
+/// Reads one run's launch record; none if there is none, or if it is torn, no file, or another run's.
 pub fn read_launch(run: &RunDir) -> Result<Option<Launch>> {
     let path = run.launch();
-    match std::fs::read(&path) {
-        Ok(raw) => Ok(serde_json::from_slice(&raw).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    match fs::read_regular(&path) {
+        Ok(raw) => Ok(parse_launch(&raw).filter(|launch| run.is_of(launch))),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        Err(_) => Ok(None),
     }
 }
 
-/// The launch record of a job's latest run that has one.
-pub fn latest_launch(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
+/// None for anything that is not a whole launch record.
+pub fn parse_launch(raw: &[u8]) -> Option<Launch> {
+    serde_json::from_slice(raw).ok()
+}
+
+/// The launch record of a job's latest run that has one, and whether a later run has a directory without one.
+pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Launch>, bool)> {
     let job = dir.job(id);
+    let mut later = false;
     for run in job.runs().into_iter().rev() {
         if let Some(launch) = read_launch(&job.run(run))? {
-            return Ok(Some(launch));
+            return Ok((Some(launch), later));
         }
+        later = true;
     }
-    Ok(None)
+    Ok((None, later))
 }
 
 /// Deletes the files of a job that the ledger says is pruned, out of sight in one step: whoever waits for its lock
@@ -169,6 +189,27 @@ mod tests {
     use crate::job::End;
 
     #[test]
+    fn an_end_counts_over_whatever_a_crash_has_left() {
+        let outcome = Outcome::bare(End::Interrupted, None, String::new());
+        for (at, left) in [vec![0; 4000], b"{\"state\":\"exited\",".repeat(40), vec![]].iter().enumerate() {
+            let path = std::env::temp_dir().join(format!("outlive-exit-{}-{at}", std::process::id()));
+            let file = fs::create_new(&path).unwrap();
+            file.write_all_at(left, 0).unwrap();
+            clear_leftovers(&file).unwrap();
+            commit_exit(&file, &outcome, false).unwrap();
+            assert_eq!(Sidecar::read(&file).unwrap().counting(true), Some(outcome.clone()));
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_cause_of_a_newer_outlive_does_not_hide_the_end() {
+        let raw = b"{\"state\":\"exited\",\"at\":\"\",\"cause\":\"from-the-future\",\"exit_code\":7}\n";
+        let outcome = Sidecar::parse(raw).counting(true).unwrap();
+        assert_eq!((outcome.exit_code, outcome.cause), (Some(7), None));
+    }
+
+    #[test]
     fn empty_half_or_begun_is_no_exit() {
         let outcome = Outcome {
             exit_code: Some(3),
@@ -185,6 +226,8 @@ mod tests {
         let unended = Sidecar::parse(&whole);
         assert_eq!(unended.clone().counting(true), None, "the supervisor has not flushed it yet");
         assert_eq!(unended.counting(false), Some(outcome.clone()));
+        let zeroed = Sidecar::parse(&[&whole[..], b"\0"].concat());
+        assert_eq!((zeroed.clone().counting(true), zeroed.counting(false)), (None, Some(outcome.clone())));
         let ended = Sidecar::parse(&[whole, b"\n".to_vec()].concat());
         assert_eq!(ended.counting(true), Some(outcome));
     }

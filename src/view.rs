@@ -92,9 +92,7 @@ impl JobView {
         let outcome = job.outcome.as_ref();
         let state = job.state();
         let place = &launch.identity.place;
-        let comparable = place.boot_id == observer.here.boot_id
-            && place.pid_ns == observer.here.pid_ns
-            && place.time_ns == observer.here.time_ns;
+        let comparable = place.comparable(&observer.here);
         let process = |id: ProcessId| ProcessView { pid: id.pid, alive: alive(id, comparable) };
         let supervisor = ProcessView {
             pid: launch.supervisor.pid,

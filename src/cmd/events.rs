@@ -121,7 +121,7 @@ fn select(raw: &[u8], seen: u64, ends: bool) -> (Vec<u8>, u64) {
 
 /// Its name is no reader's: those do not begin with a dot.
 fn reader_lock(dir: &StateDir, name: &str) -> Result<fs::Flock> {
-    let _ = crate::paths::make_private(&dir.readers());
+    dir.make_readers()?;
     fs::Flock::take(&dir.readers().join(format!(".{name}")), &format!("the reader '{name}'"))
 }
 
@@ -145,7 +145,12 @@ fn write_position(dir: &StateDir, name: &str, seq: u64, sync: bool) -> Result<()
 
 /// The highest number that every named reader has seen: what lies above must stay.
 pub fn slowest_reader(dir: &StateDir) -> u64 {
-    let Ok(entries) = std::fs::read_dir(dir.readers()) else { return u64::MAX };
+    let entries = match (dir.has_readers(), std::fs::read_dir(dir.readers())) {
+        (Ok(false), _) => return u64::MAX,
+        (Ok(true), Ok(entries)) => entries,
+        // Somebody may be waiting there: nothing is folded away.
+        _ => return 0,
+    };
     let names = entries
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())

@@ -64,9 +64,13 @@ impl App {
         &self.observer.dir
     }
 
-    /// Every job the ledger knows, and if the ledger is damaged, every job that has files. Damage is reported.
+    /// Every job the ledger knows, and if that lacks something, every job that has files. Damage is reported.
     pub fn book(&self) -> Result<Book> {
-        let mut book = ledger::read(self.dir())?;
+        let mut book = match ledger::read(self.dir()) {
+            Ok(book) => book,
+            // Never shown as an empty list.
+            Err(error) => Book::unreadable(format!("{error:#}")),
+        };
         if !book.damage.is_empty() {
             let path = self.dir().ledger();
             notice!(
@@ -74,13 +78,31 @@ impl App {
                 path.display(),
                 book.damage.join(", ")
             );
-            for id in store::ids(self.dir())? {
-                if let Some(launch) = store::latest_launch(self.dir(), &id)? {
-                    book.add(launch);
-                }
+        }
+        if !book.damage.is_empty() || book.incomplete {
+            let missing = self.add_by_files(&mut book)?;
+            if missing > 0 && book.damage.is_empty() {
+                let jobs = if missing == 1 { "1 job is".to_owned() } else { format!("{missing} jobs are") };
+                notice!("{jobs} missing from the ledger and found by files ('outlive reap' records that)");
             }
         }
         Ok(book)
+    }
+
+    /// Adds the jobs that only their files tell of; how many.
+    fn add_by_files(&self, book: &mut Book) -> Result<usize> {
+        let known = book.jobs.len();
+        for id in store::ids(self.dir())? {
+            if book.damage.is_empty() && book.job(&id).is_some() {
+                continue;
+            }
+            match store::latest_launch(self.dir(), &id) {
+                Ok((Some(launch), _)) => book.add(launch),
+                Ok((None, _)) => {}
+                Err(error) => notice!("{error:#}"),
+            }
+        }
+        Ok(book.jobs.len() - known)
     }
 
     /// Looks at every job, or at those that are not over.
@@ -97,10 +119,7 @@ impl App {
                     }
                 }
                 known => {
-                    let job = self.observer.settle(entry.launch)?;
-                    if known.is_none() && sound {
-                        self.tell_ledger(&job)?;
-                    }
+                    let job = self.settled(entry.launch, known.is_none() && sound);
                     if ended_too || !job.state().is_final() {
                         jobs.push(job);
                     }
@@ -108,6 +127,17 @@ impl App {
             }
         }
         Ok(jobs)
+    }
+
+    /// One job that cannot be judged does not keep the others from being shown, nor does it vanish from among them.
+    fn settled(&self, launch: crate::job::Launch, untold: bool) -> Assessed {
+        let settled = self.observer.settle(launch.clone());
+        let told =
+            settled.and_then(|job| if untold { self.tell_ledger(&job).map(|()| job) } else { Ok(job) });
+        told.unwrap_or_else(|error| {
+            notice!("cannot judge job {}: {error:#}", launch.id);
+            Assessed::unjudged(launch)
+        })
     }
 
     /// A supervisor that was killed between sidecar and ledger has told only the first of the two.

@@ -3,20 +3,20 @@
 //! A plan is made first, as data; `--dry-run` prints it, otherwise it is carried out. What is owned, recycled or
 //! unverified is never touched.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::App;
 use crate::adopt;
 use crate::assess::alive;
 use crate::cli::{Orphans, Reap};
 use crate::exit::Exit;
-use crate::fs::RunLock;
+use crate::fs::{self, RunLock};
 use crate::job::{Cause, OnOwnerExit};
-use crate::ledger::{self, Patience, Record};
-use crate::paths::RunDir;
+use crate::ledger::{self, Book, Patience, Record};
+use crate::paths::{JobDir, RunDir};
 use crate::state::State;
 use crate::steer::{self, Stop};
-use crate::store;
+use crate::store::{self, Sidecar};
 use crate::view::{JobView, SCHEMA};
 
 /// How long a launcher may take from a job's directory to the sidecar of its run.
@@ -128,8 +128,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
 fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Result<Option<(JobView, Exit)>> {
     let observer = &app.observer;
     let job = observer.assess(launch)?;
-    let place = &job.launch.identity.place;
-    let comparable = place.boot_id == observer.here.boot_id && place.pid_ns == observer.here.pid_ns;
+    let comparable = job.launch.identity.place.comparable(&observer.here);
     let owner_gone = job.launch.owner.is_some_and(|owner| alive(owner, comparable) == Some(false));
     let action = decide(
         job.state(),
@@ -174,25 +173,28 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
         if book.job(&id).is_some() || book.forgotten.contains(&id) {
             continue;
         }
-        let Some(launch) = store::latest_launch(app.dir(), &id)? else { continue };
-        // A launch that is under way right now will be in the ledger in a moment.
-        if app.observer.assess(launch.clone())?.state() == State::Starting {
-            continue;
+        if let Err(error) = recover_one(app, &id, dry_run) {
+            notice!("cannot recover job {id}: {error:#}");
         }
-        let _op = app.observer.op(&id)?;
-        let now = ledger::read(app.dir())?;
-        if now.job(&id).is_some() || now.forgotten.contains(&id) {
-            continue;
-        }
-        notice!("job {id} was missing from the ledger; found by its files");
-        if !dry_run {
-            ledger::append(
-                app.dir(),
-                &[Record::Launched(Box::new(launch))],
-                Patience::Command,
-                app.observer.sync,
-            )?;
-        }
+    }
+    Ok(())
+}
+
+fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
+    let (Some(launch), _) = store::latest_launch(app.dir(), id)? else { return Ok(()) };
+    // A launch that is under way right now will be in the ledger in a moment.
+    if app.observer.assess(launch.clone())?.state() == State::Starting {
+        return Ok(());
+    }
+    let _op = app.observer.op(id)?;
+    let now = ledger::read(app.dir())?;
+    if now.job(id).is_some() || now.forgotten.contains(id) {
+        return Ok(());
+    }
+    notice!("job {id} was missing from the ledger; found by its files");
+    if !dry_run {
+        let record = Record::Launched(Box::new(launch));
+        ledger::append(app.dir(), &[record], Patience::Command, app.observer.sync)?;
     }
     Ok(())
 }
@@ -202,10 +204,13 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
 fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
     let book = ledger::read(app.dir())?;
     let mut cleared = Vec::new();
+    if !dry_run {
+        fs::remove_hidden(&app.dir().jobs());
+    }
     for id in store::ids(app.dir())? {
         let job = app.dir().job(&id);
         let pruned = book.forgotten.contains(&id);
-        if book.job(&id).is_some() || (!pruned && store::latest_launch(app.dir(), &id)?.is_some()) {
+        if book.job(&id).is_some() || (!pruned && may_have_run(&book, &job)) {
             continue;
         }
         // Held until the directory is gone: a launcher that comes upon our lock begins anew elsewhere.
@@ -229,6 +234,20 @@ fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
     Ok(cleared)
 }
 
+/// Whether a directory that the ledger does not know may be all that is left of a job. A record that cannot be read
+/// says no more than that there was one: if the ledger is damaged too, that may be where it was.
+fn may_have_run(book: &Book, job: &JobDir) -> bool {
+    job.runs().into_iter().map(|run| job.run(run)).any(|run| {
+        let readable = !matches!(store::read_launch(&run), Ok(None));
+        let torn = run.launch().symlink_metadata().is_ok() && !book.damage.is_empty();
+        let begun =
+            fs::open_regular(&run.exit()).and_then(|file| Sidecar::read(&file)).is_ok_and(|sidecar| {
+                sidecar.executed || sidecar.outcome.is_some_and(|end| end.executed != Some(false))
+            });
+        readable || torn || begun
+    })
+}
+
 /// A directory without a sidecar may belong to a launcher that is about to make one.
 fn young(path: &std::path::Path) -> bool {
     let age = || std::fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
@@ -247,7 +266,8 @@ fn claim(run: &RunDir) -> Result<Claim> {
     let file = match std::fs::OpenOptions::new().read(true).write(true).open(run.exit()) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Claim::NoSidecar),
-        Err(error) => return Err(error).with_context(|| format!("cannot open {}", run.exit().display())),
+        // It cannot be told from here whether somebody holds it.
+        Err(_) => return Ok(Claim::Held),
     };
     Ok(if RunLock::Both.attempt(&file)? { Claim::Ours(file) } else { Claim::Held })
 }

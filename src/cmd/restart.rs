@@ -61,7 +61,7 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
 fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
     let id = &last.id;
     let run = app.dir().job(id).runs().into_iter().max().unwrap_or(last.run).max(last.run) + 1;
-    mark_output(last, run)?;
+    mark_output(last, run, plan.output.is_none())?;
     let line = spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?;
     let launched = launch::next_run(app.dir(), id, run, plan, line, app.observer.sync)?;
     // Whoever records how the launch ended needs the lock, be it ourselves.

@@ -49,8 +49,8 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
         }
         None => None,
     };
-    if let (Some(name), Some(_)) = (&args.name, &name_lock)
-        && let Some(alive) = alive_under(app, name)?
+    if let (Some(name), Some(held)) = (&args.name, &name_lock)
+        && let Some(alive) = alive_under(app, name, held)?
     {
         if args.reuse && matches!(alive.state(), State::Starting | State::Running | State::Paused) {
             return told(app, &args, alive.launch, Conditions::default());
@@ -183,8 +183,14 @@ pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<E
 }
 
 /// The job that bears this name, if it is not over. The caller holds the name's lock.
-fn alive_under(app: &App, name: &str) -> Result<Option<Assessed>> {
-    let Some(id) = lookup::named(app.dir(), name)? else { return Ok(None) };
+fn alive_under(app: &App, name: &str, held: &Flock) -> Result<Option<Assessed>> {
+    let id = match lookup::named(app.dir(), name)? {
+        // Damaged, or the files of its job are gone: only the ledger can tell whether somebody bears the name. An
+        // empty file is the lock that we have just made.
+        None if held.0.metadata()?.len() > 0 => lookup::named_in_ledger(app.dir(), name)?,
+        id => id,
+    };
+    let Some(id) = id else { return Ok(None) };
     let Some(launch) = lookup::latest(app.dir(), &id)? else { return Ok(None) };
     let mut job = app.observer.settle(launch)?;
     // Its launcher does not hold the name any more: it is about to execute, or about to be recorded as broken off.

@@ -34,6 +34,12 @@ pub fn boottime_ms() -> u64 {
     u64::try_from(boottime().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// When this machine was started, in seconds, as far as the wall clock can tell: it says that the machine was started
+/// again, and nothing else is made of it.
+pub fn started() -> u64 {
+    wall().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(boottime()).as_secs()
+}
+
 /// Clock ticks a second, the unit of start times and CPU times in /proc, see sysconf(3).
 pub fn ticks_per_second() -> u64 {
     nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK)

@@ -21,6 +21,12 @@ pub fn thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().spawn(work).map(drop)
 }
 
+/// Whose process this is: asked once, nothing here ever changes it.
+pub fn user() -> u32 {
+    static USER: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    *USER.get_or_init(|| nix::unistd::geteuid().as_raw())
+}
+
 /// Random bytes from the kernel, see getrandom(2).
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0_u8; N];

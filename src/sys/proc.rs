@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -124,7 +125,7 @@ pub fn parse_stat(line: &[u8]) -> Option<Stat> {
         sid: signed(6)?,
         threads: number(20)?,
         start_time: number(22)?,
-        cpu_ticks: number(14)? + number(15)?,
+        cpu_ticks: number(14)?.saturating_add(number(15)?),
         rss_pages: number(24).unwrap_or(0),
         areas: [address(48), address(49), address(50), address(51)],
     })
@@ -224,14 +225,21 @@ pub fn table() -> io::Result<Vec<Stat>> {
     Ok(table)
 }
 
+fn line(path: &str) -> String {
+    read_small(path).map(|raw| String::from_utf8_lossy(&raw).trim().to_owned()).unwrap_or_default()
+}
+
+/// Read once: it lasts longer than any process.
+pub fn boot_id() -> String {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID.get_or_init(|| line("/proc/sys/kernel/random/boot_id")).clone()
+}
+
 /// The boot, namespaces and machine this process is in.
 pub fn place() -> Place {
     let inode = |path: &str| fs::metadata(path).map_or(0, |meta| meta.ino());
-    let line = |path: &str| {
-        read_small(path).map(|raw| String::from_utf8_lossy(&raw).trim().to_owned()).unwrap_or_default()
-    };
     Place {
-        boot_id: line("/proc/sys/kernel/random/boot_id"),
+        boot_id: boot_id(),
         pid_ns: inode("/proc/self/ns/pid"),
         time_ns: inode("/proc/self/ns/time"),
         host: nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
