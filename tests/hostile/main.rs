@@ -50,7 +50,9 @@ fn world_of_nobody() -> TestEnv {
     let env = TestEnv::new();
     let root = env.state().parent().unwrap().to_path_buf();
     std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::copy(OUTLIVE, root.join("outlive")).unwrap();
+    // By another program: were it open for writing here, a child forked just now by another test would keep it so, and
+    // it could not be executed.
+    assert!(works("cp", &[OUTLIVE, root.join("outlive").to_str().unwrap()]));
     std::fs::create_dir(env.state()).unwrap();
     for path in [env.state(), env.work(), env.home()] {
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
