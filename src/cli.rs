@@ -150,7 +150,7 @@ pub struct Run {
     /// Stay: copy the output through, and return the job's status
     #[arg(short, long, conflicts_with_all = ["ready_log", "ready_port", "ready_file", "ready_cmd"])]
     pub wait: bool,
-    /// If a job of this name is alive, print its id instead
+    /// If a job of this name is starting, running or paused, print its id instead
     #[arg(long, requires = "name", conflicts_with = "replace")]
     pub reuse: bool,
     /// If a job of this name is alive, stop it first

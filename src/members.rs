@@ -67,7 +67,7 @@ impl RunMark {
             Some(id)
                 if id == self.id
                     && value(env::RUN).as_ref() == Some(&self.run)
-                    && value(env::STATE_DIR).as_ref() == Some(&self.state_dir) =>
+                    && value(env::STATE_DIR).is_some_and(|path| same_directory(&path, &self.state_dir)) =>
             {
                 Mark::Ours
             }
@@ -85,6 +85,16 @@ impl RunMark {
         let supervisor = stat.comm.starts_with(b"outlive:") && stat.comm != self.title;
         Ok(supervisor || self.of(stat.pid)? == Mark::Other)
     }
+}
+
+/// Whether two paths lead to one directory: it may have been reached through a link.
+fn same_directory(a: &[u8], b: &[u8]) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    let inode = |path: &[u8]| {
+        std::fs::metadata(std::ffi::OsStr::from_bytes(path)).map(|meta| (meta.dev(), meta.ino())).ok()
+    };
+    a == b || inode(a).is_some_and(|found| inode(b) == Some(found))
 }
 
 /// Everything alive that descends from the supervisor and is this job's. An error if that could not be seen:

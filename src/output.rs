@@ -78,8 +78,17 @@ pub enum Until<'a> {
     Empty(&'a Assessed, &'a Observer),
 }
 
-/// Copies bytes out from `start`; returns where it stopped. A reader that has gone away ends it quietly.
-pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Result<u64> {
+/// How a copy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The offset it came to.
+    pub at: u64,
+    /// Nobody reads any more, which ends it quietly.
+    pub unread: bool,
+}
+
+/// Copies bytes out from `start`.
+pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Result<Copied> {
     let mut at = start;
     let limit = match until {
         Until::Offset(limit) => limit,
@@ -98,12 +107,18 @@ pub fn copy(file: &File, start: u64, out: &mut dyn Write, until: Until) -> Resul
         };
         match copy_available(file, at, limit, out) {
             Ok(reached) => at = reached,
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(at),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(Copied { at, unread: true });
+            }
             Err(error) => return Err(error).context("cannot copy the output"),
         }
         match &watched {
-            Some(watched) if !over && watched.sleep(file, at)? => {}
-            _ => return Ok(at),
+            Some(watched) if !over => {
+                if !watched.sleep(file, at)? {
+                    return Ok(Copied { at, unread: true });
+                }
+            }
+            _ => return Ok(Copied { at, unread: false }),
         }
     }
 }

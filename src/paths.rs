@@ -43,9 +43,6 @@ impl StateDir {
         };
         let meta = meta.with_context(|| format!("cannot look at state directory {}", dir.path.display()))?;
         dir.whole = dir.check(&meta)?;
-        // A job's processes are known by the path in their mark: however it was reached, it is the same one.
-        let real = dir.path.canonicalize();
-        dir.path = real.with_context(|| format!("cannot resolve state directory {}", dir.path.display()))?;
         Ok(dir)
     }
 

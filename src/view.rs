@@ -199,13 +199,24 @@ pub fn command_line(argv: &[Bytes]) -> String {
 
 /// The state with what is worth knowing beside it: `exited 7`, `stopped SIGTERM`, `interrupted reboot`.
 pub fn state_words(view: &JobView) -> String {
-    let detail = match (view.state, &view.signal, view.exit_code) {
-        ("exited" | "stopped" | "lingering", Some(signal), _) => Some(signal.name.clone()),
-        ("exited" | "stopped" | "lingering", None, Some(code)) => Some(code.to_string()),
-        ("failed" | "interrupted" | "unknown", ..) => view.cause.clone(),
-        _ => None,
+    let mut words = view.state.to_owned();
+    let mut add = |word: &str| {
+        words.push(' ');
+        words.push_str(word);
     };
-    detail.map_or_else(|| view.state.to_owned(), |detail| format!("{} {detail}", view.state))
+    if matches!(view.state, "exited" | "stopped" | "lingering") {
+        match (&view.signal, view.exit_code) {
+            (Some(signal), _) => add(&signal.name),
+            (None, Some(code)) => add(&code.to_string()),
+            (None, None) => {}
+        }
+    }
+    // That a stopped job was stopped needs no saying.
+    if let Some(cause) = view.cause.as_deref().filter(|&cause| cause != "stop" || view.state == "interrupted")
+    {
+        add(cause);
+    }
+    words
 }
 
 #[cfg(test)]

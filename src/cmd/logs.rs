@@ -51,7 +51,7 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
     let job = app.observer.settle(launch)?;
     let until =
         if args.follow && end.is_none() { Until::Empty(&job, &app.observer) } else { Until::Offset(length) };
-    let reached = copy(&file, start, &mut out, until)?;
+    let reached = copy(&file, start, &mut out, until)?.at;
     if args.since_offset.is_some() {
         tell!("offset {reached}\n");
     }

@@ -68,7 +68,11 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
         print_table(app, &shown)?;
     }
     if !args.quiet && !app.json {
-        tell_hidden(&hidden, shown.is_empty());
+        let filtered = !(args.jobs.is_empty()
+            && args.labels.is_empty()
+            && args.state.is_empty()
+            && args.owner.is_none());
+        tell_hidden(&hidden, shown.is_empty() && !filtered);
     }
     Ok(exit)
 }

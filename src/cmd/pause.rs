@@ -44,7 +44,11 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
     }
     let (id, run) = (job.launch.id.clone(), job.launch.run);
     if !job.judgement.supervised || !matches!(job.state(), State::Running | State::Paused) {
-        notice!("job {id} is {}: it can be neither paused nor resumed", job.state().word());
+        let hint = match job.state() {
+            State::Orphaned => " (give it a supervisor: outlive reap --orphans adopt)",
+            _ => "",
+        };
+        notice!("job {id} is {}: it can be neither paused nor resumed{hint}", job.state().word());
         return Ok((job, Exit::NotDone));
     }
     let Some(control) = Control::open(&app.dir().run(&id, run))

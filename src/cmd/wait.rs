@@ -11,13 +11,16 @@ use super::App;
 use crate::assess::Observer;
 use crate::cli::Wait;
 use crate::exit::Exit;
-use crate::job::Launch;
+use crate::job::{Cause, End, Launch};
 use crate::lookup;
 use crate::output::{self, Until};
 use crate::paths::StateDir;
 use crate::sys::clock;
-use crate::view::JobView;
+use crate::view::{JobView, state_words};
 use crate::waiting::{Waited, until_over};
+
+/// What a shell reports of a program that wrote into a pipe nobody reads: 128 + SIGPIPE.
+const SIGPIPE_STATUS: u8 = 141;
 
 pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     let deadline = args.timeout.and_then(|limit| clock::instant().checked_add(limit));
@@ -77,6 +80,22 @@ fn view(waited: &Waited, observer: &Observer) -> JobView {
     JobView { timed_out: waited.timed_out.then_some(true), ..JobView::new(&waited.job, observer) }
 }
 
+/// A status that is not the command's own is explained on stderr.
+fn explain(waited: &Waited, observer: &Observer) {
+    let id = waited.job.id();
+    let plain = waited.job.outcome.as_ref().is_some_and(|outcome| {
+        outcome.exit_code.is_some()
+            && matches!(outcome.state, End::Exited | End::Stopped)
+            && outcome.cause != Some(Cause::Timeout)
+    });
+    if waited.timed_out {
+        notice!("job {id} goes on: the wait is over, the job is not");
+    } else if !plain {
+        let words = state_words(&JobView::new(&waited.job, observer));
+        notice!("job {id}: {words} (see 'outlive show {id}')");
+    }
+}
+
 /// `--any`: the first, in the order given, that is over already; else a thread for each job, and the first that
 /// is over answers.
 fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant>) -> Result<Waited> {
@@ -119,10 +138,15 @@ pub fn stay(app: &App, launch: Launch) -> Result<Exit> {
         let file = File::open(launch.output.as_path())
             .with_context(|| format!("cannot read the output of job {id}"))?;
         let job = app.observer.assess(launch.clone())?;
-        output::copy(&file, launch.output_offset, &mut out, Until::Ended(&job, &app.observer))?;
+        let until = Until::Ended(&job, &app.observer);
+        if output::copy(&file, launch.output_offset, &mut out, until)?.unread {
+            notice!("nobody reads the output any more; job {id} goes on (see 'outlive logs {id}')");
+            return Ok(Exit::Job(SIGPIPE_STATUS));
+        }
         out.flush()?;
     }
     let waited = until_over(&app.observer, launch, false, None)?;
+    explain(&waited, &app.observer);
     if app.json {
         super::print_json(&view(&waited, &app.observer))?;
     }
