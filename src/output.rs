@@ -28,6 +28,9 @@ use crate::waiting;
 /// How long it may take until the end of a job is noticed that has no supervisor any more.
 const NOTICE: Duration = Duration::from_millis(50);
 
+/// How often a follower looks that has no watch: a user may have few of them, see inotify(7).
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 const BLOCK: usize = 64 * 1024;
 
 /// The last lines of a run, for a message.
@@ -210,7 +213,8 @@ pub fn newest_part(file: &File, first: u64, end: u64) -> u64 {
 #[derive(Debug)]
 pub struct Watched {
     over: std::sync::Arc<EventFd>,
-    inotify: std::cell::OnceCell<Inotify>,
+    /// Made late; none if the kernel gives this user no more.
+    inotify: std::cell::OnceCell<Option<Inotify>>,
     path: std::path::PathBuf,
 }
 
@@ -241,6 +245,11 @@ impl Watched {
         }
     }
 
+    fn arm(&self, inotify: &Inotify) -> nix::Result<()> {
+        while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
+        inotify.add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT).map(drop)
+    }
+
     /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
     /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down. False
     /// if nobody reads our stdout any longer.
@@ -251,25 +260,20 @@ impl Watched {
             if self.over() {
                 return Ok(true);
             }
-            let inotify =
-                Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).context("no inotify")?;
-            let _ = self.inotify.set(inotify);
+            let _ = self.inotify.set(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok());
         }
-        let Some(inotify) = self.inotify.get() else { return Ok(true) };
-        while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
-        inotify
-            .add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)
-            .context("cannot watch the output")?;
+        let armed = self.inotify.get().and_then(Option::as_ref).filter(|inotify| self.arm(inotify).is_ok());
         if file.metadata().is_ok_and(|meta| meta.len() > at) {
             return Ok(true);
         }
-        let change = PollFd::new(inotify.as_fd(), PollFlags::POLLIN);
+        let change = armed.map(|inotify| PollFd::new(inotify.as_fd(), PollFlags::POLLIN));
+        let limit = if change.is_some() { PollTimeout::NONE } else { poll_timeout(LOOK_AGAIN) };
         // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
         let stdout = io::stdout();
         let reader = PollFd::new(stdout.as_fd(), PollFlags::empty());
-        let mut fds = [end(), change, reader];
-        match poll(&mut fds, PollTimeout::NONE) {
-            Ok(_) if fds[2].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) => Ok(false),
+        let mut fds: Vec<PollFd> = [reader, end()].into_iter().chain(change).collect();
+        match poll(&mut fds, limit) {
+            Ok(_) if fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) => Ok(false),
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(true),
             Err(error) => Err(error.into()),
         }

@@ -14,7 +14,9 @@ use crate::exit::Exit;
 use crate::fs;
 use crate::job::check_name;
 use crate::ledger::{self, Head};
+use crate::output::LOOK_AGAIN;
 use crate::paths::StateDir;
+use crate::sys::pidfd::poll_timeout;
 
 /// How long the record of an end may be on its way from a supervisor to the ledger.
 const ARRIVAL: Duration = Duration::from_millis(600);
@@ -33,13 +35,8 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         None => args.since.unwrap_or(0),
     };
     settle(app)?;
-    let watch =
-        if args.follow { Some(Inotify::init(InitFlags::IN_CLOEXEC).context("no inotify")?) } else { None };
+    let watch = if args.follow { watch(app.dir()) } else { None };
     loop {
-        if let Some(watch) = &watch {
-            let flags = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
-            watch.add_watch(app.dir().path(), flags).context("cannot watch the state directory")?;
-        }
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
         if !super::print_all(&text)? {
@@ -52,26 +49,33 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
                 write_position(app.dir(), name, seen, app.observer.sync)?;
             }
         }
-        match &watch {
-            None => return Ok(Exit::Done),
-            Some(watch) => {
-                let stdout = std::io::stdout();
-                // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
-                let mut fds = [
-                    PollFd::new(watch.as_fd(), PollFlags::POLLIN),
-                    PollFd::new(stdout.as_fd(), PollFlags::empty()),
-                ];
-                poll(&mut fds, PollTimeout::NONE)?;
-                let [changed, out] = &fds;
-                if out.revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) {
-                    return Ok(Exit::Done);
-                }
-                if changed.any().unwrap_or(false) {
-                    let _ = watch.read_events();
-                }
-            }
+        if !args.follow || !sleep(watch.as_ref())? {
+            return Ok(Exit::Done);
         }
     }
+}
+
+/// Watches the directory, in which the ledger may be replaced. None if the kernel gives this user no more watches.
+fn watch(dir: &StateDir) -> Option<Inotify> {
+    let flags = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
+    let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
+    watch.add_watch(dir.path(), flags).ok().map(|_| watch)
+}
+
+/// Sleeps until there may be something new. False if nobody reads our stdout any longer.
+fn sleep(watch: Option<&Inotify>) -> Result<bool> {
+    let stdout = std::io::stdout();
+    // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
+    let out = PollFd::new(stdout.as_fd(), PollFlags::empty());
+    let changed = watch.map(|watch| PollFd::new(watch.as_fd(), PollFlags::POLLIN));
+    let limit = if watch.is_some() { PollTimeout::NONE } else { poll_timeout(LOOK_AGAIN) };
+    let mut fds: Vec<PollFd> = [out].into_iter().chain(changed).collect();
+    poll(&mut fds, limit)?;
+    let gone = fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
+    if let Some(watch) = watch {
+        let _ = watch.read_events();
+    }
+    Ok(!gone)
 }
 
 /// What ended unseen is settled first, so that its end is in the stream. A supervisor tells its sidecar first and the

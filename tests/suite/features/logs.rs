@@ -1,11 +1,13 @@
 //! The output of jobs, to the byte.
 
 use std::fs;
+use std::io::Write;
 
 use serde_json::json;
 
-use super::Background;
-use crate::env::TestEnv;
+use super::{Background, writing_end};
+use crate::env::{OUTLIVE, TestEnv};
+use crate::fifo::Fifo;
 
 #[test]
 fn every_byte_comes_out_as_it_was_written() {
@@ -151,6 +153,38 @@ fn a_follower_ends_with_its_reader() {
         let shown = env.bash("set -o pipefail; $O logs -f \"$1\" | head -n 1", &[&id]).ok();
         assert_eq!((&*shown.stdout, &*shown.stderr), ("one\n", ""));
     }
+}
+
+/// A user may have few inotify instances, and other programs may have taken them all.
+#[test]
+fn followers_do_without_inotify() {
+    let env = TestEnv::new();
+    let (mut fifo, gate) = (env.fifo("life"), env.gate("gate"));
+    let (mut out, mut events) = (env.fifo("out"), env.fifo("events"));
+    let none_left = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"";
+    let without = |words: &[&str]| {
+        let mut command = env.program("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", none_left, "sh"]).args(words);
+        command
+    };
+    if !without(&["true"]).status().is_ok_and(|status| status.success()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: no user namespace can be made here");
+        return;
+    }
+    let id = env.script("echo one; echo up >&3; read go <\"$2\"; echo two", &[fifo.path(), gate.path()]);
+    fifo.line();
+    let follow = |words: &[&str], out: &Fifo| {
+        let mut command = without(words);
+        command.stdout(writing_end(out));
+        Background::start(command)
+    };
+    let logs = follow(&[OUTLIVE, "logs", "-f", &id], &out);
+    let _events = follow(&[OUTLIVE, "events", "-f", "--ends"], &events);
+    assert_eq!(out.line(), "one");
+    gate.open();
+    assert_eq!(out.end(), "two\n");
+    assert_eq!(logs.finish().ok().stderr, "");
+    assert!(events.line().contains(&id));
 }
 
 #[test]
