@@ -3,18 +3,18 @@
 //! The first [`HEAD`] bytes and the newest `--max-output` bytes of what the run wrote stay; the middle is given
 //! back to the file system (fallocate(2), FALLOC_FL_PUNCH_HOLE) while the job writes on. The file's size goes on
 //! growing, its disk use does not. A one-shot watch costs an idle job no wake-up and a busy one no speed: on its
-//! event we sleep a second, look, and arm it again.
+//! event we sleep a second, look, and arm it again. The watch is a directory notification (F_NOTIFY in fcntl(2),
+//! a SIGIO): of inotify instances a user has 128, and every job would take one.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use crate::brief::Numbers;
 use crate::sys::clock;
@@ -24,6 +24,8 @@ pub const HEAD: u64 = 1 << 20;
 /// How often a file that is being written is looked at, and how long a job must live before it is watched.
 const INTERVAL: Duration = Duration::from_secs(1);
 const BLOCK: u64 = 4096;
+/// A file of the directory was written, see fcntl(2).
+const DN_MODIFY: libc::c_int = 2;
 
 #[derive(Debug)]
 pub(super) struct Cap {
@@ -33,8 +35,8 @@ pub(super) struct Cap {
     keep: u64,
     /// Where the next hole begins.
     freed_to: u64,
-    /// None until the job has lived long enough: closing one costs milliseconds.
-    watch: Option<Inotify>,
+    /// The output's directory. None until the job has lived long enough: most jobs are over before.
+    watch: Option<File>,
     /// When to look next; none: when the watch says so.
     look_at: Option<Instant>,
 }
@@ -57,13 +59,11 @@ impl Cap {
         self.look_at.map(|at| at.saturating_duration_since(clock::instant()))
     }
 
-    /// The watch, while nothing else is to be waited for.
-    pub(super) fn watched(&self) -> Option<impl AsFd + '_> {
-        self.watch.as_ref().filter(|_| self.look_at.is_none()).map(|watch| watch.as_fd())
-    }
-
     /// The watch has seen a write: look in a while, not now.
     pub(super) fn written(&mut self) {
+        if self.look_at.is_some() {
+            return;
+        }
         self.look_at = clock::instant().checked_add(INTERVAL);
     }
 
@@ -80,15 +80,16 @@ impl Cap {
         let _ = self.look();
     }
 
+    /// Asks for one SIGIO at the next write.
     fn arm(&mut self) -> io::Result<()> {
         let watch = match self.watch.take() {
             Some(watch) => watch,
-            None => on_stdin(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?)?,
+            None => on_stdin(&File::open(self.path.parent().ok_or(io::ErrorKind::NotFound)?)?)?,
         };
-        while watch.read_events().is_ok_and(|events| !events.is_empty()) {}
-        watch.add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT)?;
+        // SAFETY: the descriptor is open; the request takes an integer.
+        let armed = unsafe { libc::fcntl(watch.as_raw_fd(), libc::F_NOTIFY, DN_MODIFY) };
         self.watch = Some(watch);
-        Ok(())
+        crate::sys::check(armed.into()).map(drop)
     }
 
     /// Frees what lies between the head and the newest bytes.
@@ -107,13 +108,11 @@ impl Cap {
     }
 }
 
-/// Puts the watch in the place of stdin, which a supervisor has no use for: one descriptor fewer.
-fn on_stdin(watch: Inotify) -> io::Result<Inotify> {
+/// Puts the directory in the place of stdin, which a supervisor has no use for: one descriptor fewer.
+fn on_stdin(directory: &File) -> io::Result<File> {
     // SAFETY: descriptor 0 is /dev/null here and nothing owns it; from now on the result does.
     unsafe {
-        if libc::dup3(watch.as_fd().as_raw_fd(), 0, libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Inotify::from_owned_fd(OwnedFd::from_raw_fd(0)))
+        crate::sys::check(libc::dup3(directory.as_raw_fd(), 0, libc::O_CLOEXEC).into())?;
+        Ok(File::from_raw_fd(0))
     }
 }

@@ -84,7 +84,6 @@ enum Wake {
     Request,
     OwnerGone,
     TimeOver,
-    Written,
     /// The leader of an adopted job, or a member it left, has ended.
     AdoptedEnd,
 }
@@ -136,9 +135,6 @@ impl Supervisor {
                 self.stop(self.numbers.stop_signal, self.grace(), Cause::Timeout);
             }
             if let Some(cap) = &mut self.cap {
-                if woken.contains(&Wake::Written) {
-                    cap.written();
-                }
                 cap.look_if_due();
             }
             self.kill_if_due();
@@ -149,7 +145,6 @@ impl Supervisor {
 
     /// Sleeps until something happens, and says what.
     fn sleep(&self) -> io::Result<Vec<Wake>> {
-        let cap = self.cap.as_ref().and_then(Cap::watched);
         let adopted = self.adopted.as_ref().and_then(|adopted| match self.ended {
             false => Some(&adopted.leader),
             true => adopted.member.as_ref(),
@@ -159,7 +154,6 @@ impl Supervisor {
             (Some(self.control.as_fd()), Wake::Request),
             (self.owner.as_ref().map(|fd| fd.as_fd()), Wake::OwnerGone),
             (self.timer.as_ref().map(|fd| fd.as_fd()), Wake::TimeOver),
-            (cap.as_ref().map(|fd| fd.as_fd()), Wake::Written),
             (adopted.map(|fd| fd.as_fd()), Wake::AdoptedEnd),
         ];
         let there: Vec<_> = sources.into_iter().filter_map(|(fd, wake)| fd.map(|fd| (fd, wake))).collect();
@@ -187,10 +181,12 @@ impl Supervisor {
 
     fn signals(&mut self) -> io::Result<()> {
         // One at a time: if there are more, the next sleep ends at once.
-        if let Some(info) = self.signals.read_signal()?
-            && info.ssi_signo != libc::SIGCHLD.unsigned_abs()
-        {
-            self.stop(self.numbers.stop_signal, self.grace().min(SHUTDOWN_GRACE), Cause::Shutdown);
+        match self.signals.read_signal()?.and_then(|info| i32::try_from(info.ssi_signo).ok()) {
+            None | Some(libc::SIGCHLD) => {}
+            Some(libc::SIGIO) => self.cap.iter_mut().for_each(Cap::written),
+            Some(_) => {
+                self.stop(self.numbers.stop_signal, self.grace().min(SHUTDOWN_GRACE), Cause::Shutdown);
+            }
         }
         Ok(())
     }

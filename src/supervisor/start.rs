@@ -117,9 +117,10 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
     Ok((supervisor, reached))
 }
 
-/// Everything by which somebody may tell a process to end, and the ends of children.
+/// Everything by which somebody may tell a process to end, the ends of children, and writes of the output.
 fn watched_signals() -> SigSet {
-    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect()
+    use Signal::{SIGCHLD, SIGHUP, SIGINT, SIGIO, SIGQUIT, SIGTERM};
+    [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGIO].into_iter().collect()
 }
 
 /// A limit on the size of files is the job's, not its record's.
