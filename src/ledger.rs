@@ -389,6 +389,8 @@ pub struct Book {
     pub incomplete: bool,
     /// The highest number among the lines that compaction has dropped.
     compacted: u64,
+    /// How many lines the ledger has.
+    pub lines: usize,
 }
 
 impl Book {
@@ -489,7 +491,10 @@ impl Book {
 /// The raw lines of the ledger, without their ends; the second value is false if the last one is torn.
 pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
     let whole = raw.last().is_none_or(|&byte| byte == b'\n');
-    (raw.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()), whole)
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', raw).chain((!whole).then_some(raw.len()));
+    let line = move |end| raw.get(std::mem::replace(&mut start, end + 1)..end).unwrap_or_default();
+    (ends.map(line).filter(|line| !line.is_empty()), whole)
 }
 
 /// The ledger's content; empty if there is none yet.
@@ -543,6 +548,7 @@ pub fn parse(raw: &[u8]) -> Book {
     let mut last_bad = false;
     for line in lines {
         last_bad = !book.take(line);
+        book.lines += 1;
         bad += usize::from(last_bad);
     }
     book.drop_pruned();
