@@ -109,6 +109,23 @@ enum Said {
 
 /// Reads one line; none if it cannot be.
 fn read_line(line: &[u8]) -> Option<(Head<'_>, Said)> {
+    read_usual(line).or_else(|| read_any(line))
+}
+
+/// What a ledger is full of, in the form in which we write it, is gone through once. None if this is no such line.
+fn read_usual(line: &[u8]) -> Option<(Head<'_>, Said)> {
+    let mut head = Head::beginning(line).filter(|head| matches!(&*head.kind, "launched" | "folded"))?;
+    let said = read_body(&head, line)?;
+    let launch = match &said {
+        Said::Launched(launch) => launch.as_ref(),
+        Said::Folded(body) => &body.launch,
+        _ => return None,
+    };
+    (head.id, head.run) = (Cow::Owned(launch.id.clone()), launch.run);
+    Some((head, said))
+}
+
+fn read_any(line: &[u8]) -> Option<(Head<'_>, Said)> {
     let head = serde_json::from_slice::<Head>(line).ok()?;
     let said = match read_body(&head, line) {
         None if head.v > FORMAT => Said::Other,
@@ -149,6 +166,22 @@ pub struct Head<'a> {
     pub run: u32,
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
+}
+
+impl<'a> Head<'a> {
+    /// Version, number and kind, if a line begins with them as ours do: `{"v":1,"seq":7,"kind":"launched"`.
+    fn beginning(line: &'a [u8]) -> Option<Self> {
+        let number = |text: &'a [u8]| {
+            let (digits, rest) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
+            Some((std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?, rest))
+        };
+        let (version, rest) = number(line.strip_prefix(br#"{"v":"#)?)?;
+        let (seq, rest) = number(rest.strip_prefix(br#","seq":"#)?)?;
+        let rest = rest.strip_prefix(br#","kind":""#)?;
+        let kind = std::str::from_utf8(rest.split(|&byte| byte == b'"').next()?).ok()?;
+        let v = u32::try_from(version).ok()?;
+        Some(Self { v, seq, id: Cow::Borrowed(""), run: 0, kind: Cow::Borrowed(kind) })
+    }
 }
 
 impl Record {
@@ -356,6 +389,8 @@ pub struct Book {
     pub incomplete: bool,
     /// The highest number among the lines that compaction has dropped.
     compacted: u64,
+    /// How many lines the ledger has.
+    pub lines: usize,
 }
 
 impl Book {
@@ -456,7 +491,10 @@ impl Book {
 /// The raw lines of the ledger, without their ends; the second value is false if the last one is torn.
 pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
     let whole = raw.last().is_none_or(|&byte| byte == b'\n');
-    (raw.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()), whole)
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', raw).chain((!whole).then_some(raw.len()));
+    let line = move |end| raw.get(std::mem::replace(&mut start, end + 1)..end).unwrap_or_default();
+    (ends.map(line).filter(|line| !line.is_empty()), whole)
 }
 
 /// The ledger's content; empty if there is none yet.
@@ -510,6 +548,7 @@ pub fn parse(raw: &[u8]) -> Book {
     let mut last_bad = false;
     for line in lines {
         last_bad = !book.take(line);
+        book.lines += 1;
         bad += usize::from(last_bad);
     }
     book.drop_pruned();

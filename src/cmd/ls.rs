@@ -36,7 +36,9 @@ pub fn ls(app: &App, args: &Ls) -> Result<Exit> {
 fn once(app: &App, args: &Ls) -> Result<Exit> {
     let ended_too = args.all || !args.state.is_empty() || !args.jobs.is_empty();
     let mut exit = Exit::Done;
-    let all = app.assess_all(true)?;
+    let book = app.book()?;
+    let lines = book.lines;
+    let all = app.assess_book(book, true)?;
     let mut wanted = Vec::new();
     for word in &args.jobs {
         match lookup::find(app.dir(), word) {
@@ -53,14 +55,17 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
             && (args.state.is_empty() || args.state.contains(&job.state()))
             && args.owner.is_none_or(|pid| job.launch.owner.is_some_and(|owner| owner.pid == pid))
     };
-    let (shown, hidden): (Vec<Assessed>, Vec<Assessed>) =
-        all.into_iter().filter(fits).partition(|job| ended_too || !job.state().is_final());
+    let (shown, hidden): (Vec<Assessed>, Vec<Assessed>) = if ended_too {
+        // In place: there may be very many.
+        (all.into_iter().filter(fits).collect(), Vec::new())
+    } else {
+        all.into_iter().filter(fits).partition(|job| !job.state().is_final())
+    };
     if args.all {
-        tidy(app, shown.len());
+        tidy(app, lines, shown.len());
     }
     if app.json {
-        let views: Vec<JobView> = shown.iter().map(|job| JobView::new(job, &app.observer)).collect();
-        super::print_json(&views)?;
+        super::print_json_array(shown.iter().map(|job| JobView::new(job, &app.observer)))?;
     } else if args.quiet {
         let ids: String = shown.iter().map(|job| format!("{}\n", job.launch.id)).collect();
         super::print(ids.as_bytes())?;
@@ -117,10 +122,8 @@ fn tell_hidden(hidden: &[Assessed], nothing_shown: bool) {
 }
 
 /// Folds the ledger where that saves much. Best effort: a listing does not fail for it.
-fn tidy(app: &App, jobs: usize) {
-    let worth =
-        ledger::raw(app.dir()).is_ok_and(|raw| ledger::worth_compacting(ledger::lines(&raw).0.count(), jobs));
-    if worth {
+fn tidy(app: &App, lines: usize, jobs: usize) {
+    if ledger::worth_compacting(lines, jobs) {
         let _ = ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync);
     }
 }

@@ -13,10 +13,10 @@ pub mod show;
 pub mod stop;
 pub mod wait;
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::assess::{Assessed, Observer};
 use crate::cli::{Cli, Color, Command};
@@ -107,7 +107,10 @@ impl App {
 
     /// Looks at every job, or at those that are not over.
     pub fn assess_all(&self, ended_too: bool) -> Result<Vec<Assessed>> {
-        let book = self.book()?;
+        self.assess_book(self.book()?, ended_too)
+    }
+
+    pub fn assess_book(&self, book: Book, ended_too: bool) -> Result<Vec<Assessed>> {
         // A damaged ledger is told nothing in passing: it said that nothing was changed, and may be a newer one.
         let sound = book.damage.is_empty();
         let mut jobs = Vec::new();
@@ -193,6 +196,22 @@ pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec(value).context("cannot encode JSON")?;
     text.push(b'\n');
     print(&text)
+}
+
+/// Prints an array as its elements are made, without keeping them.
+pub fn print_json_array<T: Serialize>(values: impl Iterator<Item = T>) -> Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let written = match (&mut serde_json::Serializer::new(&mut out)).collect_seq(values) {
+        Ok(()) => out.write_all(b"\n").and_then(|()| out.flush()),
+        Err(error) if error.is_io() => Err(error.into()),
+        Err(error) => return Err(error).context("cannot encode JSON"),
+    };
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes to stdout. A reader that has gone away is no error: there is nobody left to tell.
