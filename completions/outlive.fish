@@ -73,7 +73,7 @@ complete -c outlive -n "__fish_outlive_using_subcommand run" -l color -d 'When t
 always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -s w -l wait -d 'Stay: copy the output through, and return the job\'s status'
-complete -c outlive -n "__fish_outlive_using_subcommand run" -l reuse -d 'If a job of this name is alive, print its id instead'
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l reuse -d 'If a job of this name is starting, running or paused, print its id instead'
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l replace -d 'If a job of this name is alive, stop it first'
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand run" -s h -l help -d 'Print help'

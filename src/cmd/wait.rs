@@ -41,6 +41,7 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     let mut exit = Exit::Done;
     let mut views = Vec::new();
     let mut note = |waited: &Waited| {
+        explain(waited, &app.observer);
         if app.json {
             views.push(view(waited, &app.observer));
         }

@@ -18,7 +18,7 @@ use crate::sys::proc::Stat;
 use crate::sys::wait::ChildEnd;
 
 /// How long the leader's parent may take to wait for it; only then is the status told.
-const REAP_WAIT: Duration = Duration::from_secs(1);
+const REAP_WAIT: Duration = Duration::from_secs(5);
 
 /// How a supervisor holds on to a leader that is not its child.
 #[derive(Debug)]

@@ -183,7 +183,9 @@ fn an_idle_supervisor_is_small_and_asleep() {
     let pid = pids[0];
     // Once, a second after the start, it looks at the output, and then sleeps until somebody writes there.
     eventually("both watch the output, and sleep", || {
-        let watches = |pid| process::descriptors(pid).iter().any(|(_, target)| target.contains("inotify"));
+        // The watch of the output's directory takes the place of stdin.
+        let watches =
+            |pid| process::descriptors(pid).iter().any(|(fd, target)| *fd == 0 && target.contains("/jobs/"));
         pids.iter().all(|&pid| watches(pid) && status(pid, "State").starts_with('S'))
     });
     // Both have come equally far, so the pages of the program are nobody's own.
