@@ -406,7 +406,7 @@ _outlive() {
             return 0
             ;;
         outlive__subcmd__logs)
-            opts="-f -n -h --follow --lines --run --since-offset --state-dir --json --color --help"
+            opts="-f -F -n -h --follow --follow-restarts --lines --run --since-offset --state-dir --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -198,6 +198,7 @@ complete -c outlive -n "__fish_outlive_using_subcommand logs" -l color -d 'When 
 always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand logs" -s f -l follow -d 'Go on until the job has ended'
+complete -c outlive -n "__fish_outlive_using_subcommand logs" -s F -l follow-restarts -d 'The same, and when the job is restarted, go on with its next run'
 complete -c outlive -n "__fish_outlive_using_subcommand logs" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand logs" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand show" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"

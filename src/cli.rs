@@ -278,6 +278,9 @@ pub struct Logs {
     /// Go on until the job has ended
     #[arg(short, long)]
     pub follow: bool,
+    /// The same, and when the job is restarted, go on with its next run
+    #[arg(short = 'F', long, conflicts_with = "run")]
+    pub follow_restarts: bool,
     /// Only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<usize>,

@@ -72,6 +72,21 @@ fn checks(app: &App) -> Vec<Check> {
             "nothing can be recorded; put the state directory on a local file system",
         ),
     ];
+    all.push(check(
+        "the kernel tells others than the parent how a process ended (Linux 6.15)",
+        kernel_at_least(6, 15),
+        "an adopted job's end is 'interrupted', without its status",
+    ));
+    all.push(check(
+        "holes can be punched in the state directory",
+        can_punch(app),
+        "--max-output has no effect: a job's output can fill the disk; use ext4, xfs, btrfs or tmpfs",
+    ));
+    all.push(check(
+        "directories notify (fs.dir-notify-enable)",
+        std::fs::read_to_string("/proc/sys/fs/dir-notify-enable").is_ok_and(|text| text.trim() == "1"),
+        "supervisors look at an output that is capped every ten seconds; sysctl fs.dir-notify-enable=1",
+    ));
     match ledger::read(app.dir()) {
         Ok(book) => all.push(Check {
             what: "the ledger can be read",
@@ -86,4 +101,18 @@ fn checks(app: &App) -> Vec<Check> {
         }
     }
     all
+}
+
+fn kernel_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-', '+']).map_while(|word| word.trim().parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+}
+
+/// Tried on a file of our own, which goes at once.
+fn can_punch(app: &App) -> bool {
+    let path = app.dir().path().join(format!(".doctor.{}", std::process::id()));
+    let punched = crate::fs::create_new(&path).is_ok_and(|file| crate::fs::can_punch(&file));
+    let _ = std::fs::remove_file(path);
+    punched
 }

@@ -2,15 +2,21 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{App, Refused};
 use crate::cli::Logs;
 use crate::exit::Exit;
+use crate::job::{Cause, Launch};
 use crate::lookup;
-use crate::output::{Until, copy, end_of_run, newest_part, tail};
+use crate::output::{Copied, Until, copy, end_of_run, newest_part, tail};
 use crate::store;
+use crate::sys::clock;
+
+/// How long a restart may take from the end of one run to the launch of the next.
+const RESTART_WAIT: Duration = Duration::from_secs(5);
 
 pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
     let latest = lookup::find(app.dir(), &args.job)?;
@@ -48,12 +54,35 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         (None, None) => first,
     };
     let mut out = io::stdout().lock();
-    let job = app.observer.settle(launch)?;
-    let until =
-        if args.follow && end.is_none() { Until::Empty(&job, &app.observer) } else { Until::Offset(length) };
-    let reached = copy(&file, start, &mut out, until)?.at;
+    let mut job = app.observer.settle(launch)?;
+    let follow = (args.follow || args.follow_restarts) && end.is_none();
+    let until = if follow { Until::Empty(&job, &app.observer) } else { Until::Offset(length) };
+    let Copied { at: mut reached, mut unread } = copy(&file, start, &mut out, until)?;
+    while args.follow_restarts && !unread {
+        let Some(next) = next_run(app, &job.launch)? else { break };
+        job = app.observer.settle(next)?;
+        let until = Until::Empty(&job, &app.observer);
+        Copied { at: reached, unread } = copy(&file, reached, &mut out, until)?;
+    }
     if args.since_offset.is_some() {
         tell!("offset {reached}\n");
     }
     Ok(Exit::Done)
+}
+
+/// The run that follows this one in the same file. If somebody is restarting the job, it is waited for.
+fn next_run(app: &App, last: &Launch) -> Result<Option<Launch>> {
+    let asked = clock::instant();
+    loop {
+        let found = store::read_launch(&app.dir().run(&last.id, last.run + 1))?;
+        if let Some(next) = found {
+            return Ok(Some(next).filter(|next| next.output == last.output));
+        }
+        let job = app.observer.assess(last.clone())?;
+        let restarting = job.outcome.is_some_and(|outcome| outcome.cause == Some(Cause::Restart));
+        if !restarting || asked.elapsed() > RESTART_WAIT {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use super::App;
+use super::{App, Progress};
 use crate::adopt;
 use crate::assess::alive;
 use crate::cli::{Orphans, Reap};
@@ -85,18 +85,20 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
     if args.labels.is_empty() {
         recover(app, args.dry_run)?;
     }
-    for entry in app.book()?.jobs {
-        if !super::labelled(&entry.launch, &args.labels) {
-            continue;
-        }
-        if entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied) {
-            continue;
-        }
+    let mut open = app.book()?.jobs;
+    open.retain(|entry| {
+        let over = entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
+        super::labelled(&entry.launch, &args.labels) && !over
+    });
+    let progress = Progress::new("reaping", open.len());
+    for (done, entry) in open.into_iter().enumerate() {
+        progress.show(done);
         let unseen = entry.outcome.is_none();
         let id = entry.launch.id.clone();
         match one(app, args, entry.launch, unseen) {
             Ok(Some((view, done))) => {
                 if !app.json {
+                    progress.clear();
                     super::print(line(&view).as_bytes())?;
                 }
                 exit = exit.first(done);
@@ -109,6 +111,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
             }
         }
     }
+    progress.clear();
     let cleared = if args.labels.is_empty() { debris(app, args.dry_run)? } else { Vec::new() };
     for (id, reason) in cleared {
         if app.json {

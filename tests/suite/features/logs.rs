@@ -142,6 +142,27 @@ fn following_does_not_go_on_into_the_next_run() {
     }
 }
 
+/// Unless it is asked to.
+#[test]
+fn following_goes_on_into_the_next_run_if_asked() {
+    let env = TestEnv::new();
+    let (mut fifo, mut out) = (env.fifo("life"), env.fifo("out"));
+    let id = env.script("echo run $OUTLIVE_RUN; echo up >&3; exec sleep 1000", &[fifo.path()]);
+    fifo.line();
+    let follower = Background::into(&env, ["logs", "-F", &id], &out);
+    assert_eq!(out.line(), "run 1");
+    for run in 2..=3 {
+        env.outlive(["restart", &id]).ok();
+        fifo.line();
+        assert!(out.line().starts_with(&format!("--- outlive: run {run} of {id} at ")));
+        assert_eq!(out.line(), format!("run {run}"));
+    }
+    env.outlive(["stop", &id]).ok();
+    follower.finish().ok();
+    assert_eq!(out.end(), "");
+    fifo.end();
+}
+
 #[test]
 fn a_follower_ends_with_its_reader() {
     let env = TestEnv::new();
