@@ -3,7 +3,7 @@
 //! The first [`HEAD`] bytes and the newest `--max-output` bytes of what the run wrote stay; the middle is given
 //! back to the file system (fallocate(2), FALLOC_FL_PUNCH_HOLE) while the job writes on. The file's size goes on
 //! growing, its disk use does not. A one-shot watch costs an idle job no wake-up and a busy one no speed: on its
-//! event we sleep a second, look, and arm it again. The watch is a directory notification (F_NOTIFY in fcntl(2),
+//! event we sleep half a second, look, and arm it again. The watch is a directory notification (F_NOTIFY in fcntl(2),
 //! a SIGIO): of inotify instances a user has 128, and every job would take one.
 
 use std::fs::{File, OpenOptions};
@@ -21,8 +21,9 @@ use crate::sys::clock;
 
 /// What is kept of the beginning.
 pub const HEAD: u64 = 1 << 20;
-/// How often a file that is being written is looked at, and how long a job must live before it is watched.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often a file that is being written is looked at, and how long a job must live before it is watched. Twice a
+/// second, so that what is written while a hole is being punched fits in a second's writing, too.
+const INTERVAL: Duration = Duration::from_millis(500);
 const BLOCK: u64 = 4096;
 /// A file of the directory was written, see fcntl(2).
 const DN_MODIFY: libc::c_int = 2;
@@ -75,7 +76,7 @@ impl Cap {
         self.look_at = None;
         if self.arm().is_err() {
             // Without a watch a look now and then has to do.
-            self.look_at = clock::instant().checked_add(INTERVAL * 10);
+            self.look_at = clock::instant().checked_add(INTERVAL * 20);
         }
         let _ = self.look();
     }
