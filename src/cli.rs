@@ -27,6 +27,31 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// `outlive run …` alone: a launch need not lay out what every other command takes.
+#[derive(Debug, Parser)]
+#[command(name = "outlive")]
+struct JustRun {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    run: Box<Run>,
+}
+
+impl Cli {
+    /// Parses these words, the program's name first.
+    pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
+        if let [name, first, rest @ ..] = words
+            && first == "run"
+        {
+            // Help and errors are left to the whole definition: they are to say the same whoever asks.
+            if let Ok(just) = JustRun::try_parse_from(std::iter::once(name).chain(rest)) {
+                return Ok(Self { global: just.global, command: Command::Run(just.run) });
+            }
+        }
+        Self::try_parse_from(words)
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Global {
     /// Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]
@@ -354,6 +379,28 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_launch_alone_is_read_as_the_whole_definition_reads_it() {
+        let lines = [
+            "outlive run true",
+            "outlive run --json --name web -l a=b -l c=d -t 5m --grace 1 -- sh -c x",
+            "outlive run -C / -e A=1 --owner parent --on-owner-exit stop --stop-signal INT sleep --help -- -V",
+            "outlive run --state-dir /s --color never --wait --max-output 1M run run",
+            "outlive run --help",
+            "outlive run -V",
+            "outlive run",
+            "outlive run --nonsense x",
+            "outlive run --reuse true",
+            "outlive run --on-owner-exit keep true",
+        ];
+        for line in lines {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let text =
+                |cli: Result<Cli, clap::Error>| cli.map(|cli| format!("{cli:?}")).map_err(|e| e.to_string());
+            assert_eq!(text(Cli::from_words(&words)), text(Cli::try_parse_from(&words)), "{line}");
+        }
     }
 
     #[test]

@@ -41,7 +41,6 @@ pub mod waiting;
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use nix::sys::stat::{Mode, umask};
 
 use crate::exit::Exit;
@@ -100,7 +99,7 @@ fn command(line: Option<Line>) -> Exit {
         let _ = cmd::print(include_bytes!("../docs/agents.md"));
         return Exit::Done;
     }
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::from_words(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
