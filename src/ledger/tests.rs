@@ -1,5 +1,7 @@
+use serde_json::Value;
+
 use super::*;
-use crate::job::{Cause, End, Identity, ProcessId};
+use crate::job::{Cause, End, Identity, Launch, Outcome, ProcessId};
 
 fn launch(id: &str, run: u32) -> Launch {
     Launch {

@@ -1,0 +1,166 @@
+//! The ledger as a whole, read in one pass. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use super::record::{Said, read_line};
+use crate::job::{FORMAT, Launch, Outcome};
+
+/// What the ledger says of one job: its latest run.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub launch: Launch,
+    pub outcome: Option<Outcome>,
+    /// A job that lingered has nothing left.
+    pub emptied: bool,
+}
+
+/// The ledger, read in one pass.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// In the order of their first launch.
+    pub jobs: Vec<Entry>,
+    index: HashMap<String, usize>,
+    pruned: Vec<usize>,
+    /// The ids of pruned jobs, as far as the ledger still tells of them.
+    pub forgotten: HashSet<String>,
+    /// One message for each kind of trouble met; empty if every line was read.
+    pub damage: Vec<String>,
+    /// A record of a newer format was met: do not write.
+    pub newer: bool,
+    pub last_seq: u64,
+    /// Numbers are missing that no compaction accounts for: a crash, or a hand, has taken records away.
+    pub incomplete: bool,
+    /// The highest number among the lines that compaction has dropped.
+    compacted: u64,
+    /// How many lines the ledger has.
+    pub lines: usize,
+}
+
+impl Book {
+    /// What is known of a ledger that cannot be read at all.
+    pub fn unreadable(why: String) -> Self {
+        Self { damage: vec![why], ..Self::default() }
+    }
+
+    pub fn job(&self, id: &str) -> Option<&Entry> {
+        self.index.get(id).and_then(|&at| self.jobs.get(at))
+    }
+
+    /// Adds a job that the ledger does not know, found by its files. What was pruned has no job any more.
+    pub fn add(&mut self, launch: Launch) {
+        if !self.forgotten.contains(&launch.id) {
+            self.launched(launch);
+        }
+    }
+
+    fn launched(&mut self, launch: Launch) {
+        self.forgotten.remove(&launch.id);
+        match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
+            Some(entry) if entry.launch.run < launch.run => {
+                *entry = Entry { launch, outcome: None, emptied: false }
+            }
+            Some(_) => {}
+            None => {
+                self.index.insert(launch.id.clone(), self.jobs.len());
+                self.jobs.push(Entry { launch, outcome: None, emptied: false });
+            }
+        }
+    }
+
+    fn ended(&mut self, id: &str, run: u32, outcome: Outcome, emptied: bool) {
+        if let Some(entry) = self.entry_of(id, run) {
+            entry.outcome = Some(outcome);
+            entry.emptied |= emptied;
+        }
+    }
+
+    /// The entry is taken out at the end of reading: one by one would be quadratic.
+    fn pruned(&mut self, id: &str) {
+        self.forgotten.insert(id.to_owned());
+        if let Some(at) = self.index.remove(id) {
+            self.pruned.push(at);
+        }
+        self.forgotten.insert(id.to_owned());
+    }
+
+    fn drop_pruned(&mut self) {
+        if self.pruned.is_empty() {
+            return;
+        }
+        let gone: HashSet<usize> = self.pruned.drain(..).collect();
+        let jobs = std::mem::take(&mut self.jobs).into_iter().enumerate();
+        self.jobs = jobs.filter(|(at, _)| !gone.contains(at)).map(|(_, entry)| entry).collect();
+        self.index = self.jobs.iter().enumerate().map(|(at, entry)| (entry.launch.id.clone(), at)).collect();
+    }
+
+    /// Takes one line in. False if it cannot be read.
+    fn take(&mut self, line: &[u8]) -> bool {
+        let Some((head, said)) = read_line(line) else { return false };
+        if head.kind == "compacted" {
+            self.compacted = self.compacted.max(head.seq);
+        }
+        self.incomplete |= head.seq > self.last_seq.max(self.compacted).saturating_add(1);
+        self.last_seq = self.last_seq.max(head.seq);
+        self.newer |= head.v > FORMAT;
+        match said {
+            Said::Launched(launch) => self.launched(*launch),
+            Said::Adopted(launch) => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                    entry.launch = *launch;
+                }
+            }
+            Said::Ended(outcome) => self.ended(&head.id, head.run, outcome, false),
+            Said::Folded(folded) => {
+                self.launched(folded.launch);
+                self.ended(&head.id, head.run, folded.outcome, folded.emptied);
+            }
+            Said::Emptied => {
+                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                    entry.emptied = true;
+                }
+            }
+            Said::Pruned => self.pruned(&head.id),
+            Said::Noted | Said::Other => {}
+        }
+        true
+    }
+
+    fn entry_of(&mut self, id: &str, run: u32) -> Option<&mut Entry> {
+        let at = self.index.get(id)?;
+        self.jobs.get_mut(*at).filter(|entry| entry.launch.run == run)
+    }
+}
+
+/// The raw lines of the ledger, without their ends; the second value is false if the last one is torn.
+pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
+    let whole = raw.last().is_none_or(|&byte| byte == b'\n');
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', raw).chain((!whole).then_some(raw.len()));
+    let line = move |end| raw.get(std::mem::replace(&mut start, end + 1)..end).unwrap_or_default();
+    (ends.map(line).filter(|line| !line.is_empty()), whole)
+}
+
+/// The pure part of reading.
+pub fn parse(raw: &[u8]) -> Book {
+    let mut book = Book::default();
+    let (lines, whole) = lines(raw);
+    let mut bad = 0;
+    let mut last_bad = false;
+    for line in lines {
+        last_bad = !book.take(line);
+        book.lines += 1;
+        bad += usize::from(last_bad);
+    }
+    book.drop_pruned();
+    if last_bad && !whole {
+        bad -= 1;
+        book.damage.push("its last line is torn".to_owned());
+    }
+    if bad > 0 {
+        book.damage.push(format!("{bad} line{} cannot be read", if bad == 1 { "" } else { "s" }));
+    }
+    if book.newer {
+        book.damage.push("it holds records of a newer format".to_owned());
+    }
+    book
+}
