@@ -27,6 +27,9 @@ use crate::teardown::{self, KILL_WAIT};
 /// How long a supervisor may take to read a request.
 const HEAR_WAIT: Duration = Duration::from_secs(1);
 
+/// What a helper may need besides the grace: to wait for the lock of the job, and for what it killed to go.
+const HELPER_WAIT: Duration = Duration::from_secs(40);
+
 /// A stop to be carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
@@ -117,7 +120,7 @@ impl Asked {
                     .collect();
                 Ok(Stopped { job, survivors, unsupervised: true, already: false })
             }
-            How::Helper(line) => finish_helper(observer, job.launch, line),
+            How::Helper(line) => finish_helper(observer, job.launch, line, stop),
             How::Supervisor(control) => finish_supervised(observer, job, stop, control),
         }
     }
@@ -145,7 +148,7 @@ fn finish_supervised(
     if ended && after.judgement.may_signal() {
         // The supervisor died on the way.
         let line = start_helper(observer, &after.launch, stop)?;
-        return finish_helper(observer, after.launch, line);
+        return finish_helper(observer, after.launch, line, stop);
     }
     let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch)? };
     let survivors = left.into_iter().map(|stat| (stat.clone(), reason(&stat))).collect();
@@ -171,7 +174,7 @@ fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
         return Ok(false);
     }
     let line = start_helper(observer, &job.launch, Stop { grace: Some(Duration::ZERO), ..stop })?;
-    let _ = read_answer(&line);
+    let _ = read_answer(&line, HELPER_WAIT);
     Ok(false)
 }
 
@@ -228,19 +231,27 @@ fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Unix
 
 fn wait_for_child(pid: i32) {
     if let Ok(child) = PidFd::open(pid) {
-        let _ = child.wait(None);
+        let _ = child.wait(Some(HELPER_WAIT));
     }
     let _ = wait::reap(wait::Child::Pid(pid));
 }
 
-fn read_answer(mut line: &UnixStream) -> io::Result<Answer> {
+/// Nobody waits for ever for a helper that does not get on: frozen, stopped, or on a disk that hangs.
+fn read_answer(mut line: &UnixStream, limit: Duration) -> io::Result<Answer> {
     let mut text = String::new();
+    line.set_read_timeout(Some(limit))?;
     line.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text).unwrap_or_default())
 }
 
-fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream) -> Result<Stopped> {
-    let answer = read_answer(&line).context("cannot hear the helper")?;
+fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: Stop) -> Result<Stopped> {
+    let limit = signal_and_grace(&launch, stop).1.saturating_add(HELPER_WAIT);
+    let answer = read_answer(&line, limit).with_context(|| {
+        format!(
+            "the helper that is to stop job {} gives no answer (see 'outlive show {}')",
+            launch.id, launch.id
+        )
+    })?;
     if let Some(error) = answer.error {
         anyhow::bail!("cannot stop job {}: {error}", launch.id);
     }
