@@ -26,7 +26,7 @@ const RECORD_WAIT: Duration = Duration::from_secs(2);
 const FINISH_WAIT: Duration = Duration::from_secs(5);
 
 /// Where this process looks from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Observer {
     pub dir: StateDir,
     pub here: crate::job::Place,

@@ -224,7 +224,7 @@ impl Watched {
         let raise = over.clone();
         let launch = launch.clone();
         let path = launch.output.as_path().to_path_buf();
-        let observer = Observer::new(StateDir::trusted(observer.dir.path()), observer.sync);
+        let observer = observer.clone();
         crate::sys::thread(move || {
             let _ = waiting::until_over(&observer, launch, group, None);
             let _ = raise.write(1);

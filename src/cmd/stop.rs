@@ -8,7 +8,6 @@ use crate::assess::Observer;
 use crate::cli;
 use crate::exit::Exit;
 use crate::job::{Cause, Launch};
-use crate::paths::StateDir;
 use crate::steer::{self, Asked, Stop, Stopped};
 use crate::view::{JobView, Survivor};
 
@@ -110,7 +109,7 @@ pub fn view(stopped: &Stopped, observer: &Observer) -> JobView {
 pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
     let interrupt: SigSet = [Signal::SIGINT].into_iter().collect();
     interrupt.thread_block()?;
-    let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
+    let observer = app.observer.clone();
     let launch = launch.clone();
     crate::sys::thread(move || {
         let mut grace = None;

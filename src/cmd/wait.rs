@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::job::{Cause, End, Launch};
 use crate::lookup;
 use crate::output::{self, Until};
-use crate::paths::StateDir;
 use crate::sys::clock;
 use crate::view::{JobView, state_words};
 use crate::waiting::{Waited, until_over};
@@ -111,7 +110,7 @@ fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant
     let (send, receive) = mpsc::channel();
     for waited in &open {
         let (send, launch) = (send.clone(), waited.job.launch.clone());
-        let observer = Observer::new(StateDir::trusted(app.dir().path()), app.observer.sync);
+        let observer = app.observer.clone();
         crate::sys::thread(move || {
             // Nobody listens any more once another job was first.
             let _ = send.send(until_over(&observer, launch, group, None));
