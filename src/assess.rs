@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::fs::{Flock, RunLock};
-use crate::job::{End, Launch, Outcome, ProcessId};
+use crate::job::{End, Launch, Outcome, Place, ProcessId};
 use crate::ledger::{self, Patience, Record};
 use crate::lookup::NoSuchJob;
 use crate::members::{self, Mark, Members, RunMark};
@@ -29,8 +29,8 @@ const FINISH_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Observer {
     pub dir: StateDir,
-    pub here: crate::job::Place,
     pub sync: bool,
+    here: OnceCell<Place>,
     shared_fs: OnceCell<bool>,
 }
 
@@ -81,7 +81,12 @@ impl Assessed {
 
 impl Observer {
     pub fn new(dir: StateDir, sync: bool) -> Self {
-        Self { dir, here: proc::place(), sync, shared_fs: OnceCell::new() }
+        Self { dir, sync, here: OnceCell::new(), shared_fs: OnceCell::new() }
+    }
+
+    /// The boot, namespaces and machine it looks from; a launch that comes to pass does not ask.
+    pub fn here(&self) -> &Place {
+        self.here.get_or_init(proc::place)
     }
 
     fn shared_fs(&self) -> bool {
@@ -130,7 +135,7 @@ impl Observer {
     /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
     pub fn ended(&self, launch: Launch, outcome: Outcome) -> Assessed {
         let evidence = Evidence {
-            here: self.here.clone(),
+            here: self.here().clone(),
             shared_fs: false,
             supervised: false,
             outcome: Some(outcome.clone()),
@@ -271,8 +276,8 @@ impl Observer {
         };
         let executed = sidecar.executed;
         let outcome = sidecar.counting(supervised).or(told);
-        let same_place = launch.identity.place.boot_id == self.here.boot_id
-            && launch.identity.place.pid_ns == self.here.pid_ns;
+        let same_place = launch.identity.place.boot_id == self.here().boot_id
+            && launch.identity.place.pid_ns == self.here().pid_ns;
         let blind = || format!("cannot look at the processes of job {}", launch.id);
         let leader =
             if same_place { self.leader(&launch, supervised).with_context(blind)? } else { Leader::Gone };
@@ -287,8 +292,8 @@ impl Observer {
             .filter(|stat| stat.pid != launch.identity.pid || stat.start_time != launch.identity.start_time)
             .count();
         let evidence = Evidence {
-            here: self.here.clone(),
-            shared_fs: self.here.boot_id != launch.identity.place.boot_id && self.shared_fs(),
+            here: self.here().clone(),
+            shared_fs: self.here().boot_id != launch.identity.place.boot_id && self.shared_fs(),
             supervised,
             outcome: outcome.clone(),
             executed,

@@ -27,32 +27,69 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// `outlive run …` alone: a launch need not lay out what every other command takes.
+/// One command alone: a launch need not lay out what every other command takes.
 #[derive(Debug, Parser)]
 #[command(name = "outlive")]
-struct JustRun {
+struct Just<T: Args> {
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
-    run: Box<Run>,
+    args: T,
 }
 
 impl Cli {
     /// Parses these words, the program's name first.
     pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        if let [name, first, rest @ ..] = words
-            && first == "run"
-        {
-            // Help and errors are left to the whole definition: they are to say the same whoever asks.
-            if let Ok(just) = JustRun::try_parse_from(std::iter::once(name).chain(rest)) {
-                return Ok(Self { global: just.global, command: Command::Run(just.run) });
-            }
+        // Help and errors are left to the whole definition: they are to say the same whoever asks.
+        match Self::plain(words).or_else(|| Self::alone(words)) {
+            Some(cli) => Ok(cli),
+            None => Self::try_parse_from(words),
         }
-        Self::try_parse_from(words)
+    }
+
+    /// The commonest lines of scripts have no option, and then there is nothing to parse.
+    fn plain(words: &[OsString]) -> Option<Self> {
+        let (command, rest) = words.get(1..)?.split_first()?;
+        let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+        let command = match command.to_str()? {
+            "run" => {
+                let command = match rest.split_first()? {
+                    (first, rest) if first == "--" => rest,
+                    (first, _) if is_option(first) => return None,
+                    _ => rest,
+                };
+                let command = Some(command.to_vec()).filter(|command| !command.is_empty())?;
+                Command::Run(Box::new(Run { command, ..Run::default() }))
+            }
+            name @ ("wait" | "stop") if !rest.is_empty() && !rest.iter().any(is_option) => {
+                let jobs = rest.iter().map(|word| word.to_str().map(str::to_owned)).collect::<Option<_>>()?;
+                match name {
+                    "wait" => Command::Wait(Wait { jobs, ..Wait::default() }),
+                    _ => Command::Stop(Stop { jobs, ..Stop::default() }),
+                }
+            }
+            _ => return None,
+        };
+        Some(Self { global: Global::default(), command })
+    }
+
+    fn alone(words: &[OsString]) -> Option<Self> {
+        fn parse<T: Args>(words: &[OsString], command: impl Fn(T) -> Command) -> Option<Cli> {
+            let words = words.iter().take(1).chain(words.iter().skip(2));
+            let Just { global, args } = Just::try_parse_from(words).ok()?;
+            Some(Cli { global, command: command(args) })
+        }
+        match words.get(1)?.to_str()? {
+            "run" => parse(words, |args| Command::Run(Box::new(args))),
+            "ls" => parse(words, Command::Ls),
+            "wait" => parse(words, Command::Wait),
+            "stop" => parse(words, Command::Stop),
+            _ => None,
+        }
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Global {
     /// Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]
     #[arg(long, global = true, help_heading = "Global options", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -65,8 +102,9 @@ pub struct Global {
     pub color: Color,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
+    #[default]
     Auto,
     Always,
     Never,
@@ -103,7 +141,7 @@ pub enum Command {
     Doctor,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Examples:
   id=$(outlive run -- make -j4)             start it, keep its id
@@ -145,12 +183,12 @@ pub struct Run {
     /// Stop the job after this long; 0: never
     #[arg(short, long, value_name = "DURATION", value_parser = units::duration)]
     pub timeout: Option<Duration>,
-    /// The signal that asks the job to stop
-    #[arg(long, value_name = "SIGNAL", value_parser = units::signal, default_value = "TERM")]
-    pub stop_signal: i32,
-    /// How long a stop waits before it kills
-    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "10")]
-    pub grace: Duration,
+    /// The signal that asks the job to stop [default: TERM]
+    #[arg(long, value_name = "SIGNAL", value_parser = units::signal)]
+    pub stop_signal: Option<i32>,
+    /// How long a stop waits before it kills [default: 10 s]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub grace: Option<Duration>,
     /// Run this shell command once the end of the job is recorded; OUTLIVE_* variables tell it how it ended
     #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
     pub on_exit: Option<OsString>,
@@ -169,9 +207,9 @@ pub struct Run {
     /// Return once this shell command succeeds
     #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
     pub ready_cmd: Option<OsString>,
-    /// How long readiness may take; then 124 is returned and the job left alive
-    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "60")]
-    pub ready_timeout: Duration,
+    /// How long readiness may take; then 124 is returned and the job left alive [default: 60 s]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub ready_timeout: Option<Duration>,
     /// Stay: copy the output through, and return the job's status
     #[arg(short, long, conflicts_with_all = ["ready_log", "ready_port", "ready_file", "ready_cmd"])]
     pub wait: bool,
@@ -217,7 +255,7 @@ pub struct Ls {
     pub jobs: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Exit status: the job's own code; 128+n if signal n ended it; 124 timed out (the job goes on) or ended by its
 --timeout; 122 interrupted or unknown; 125 outlive itself failed. Several jobs: the first that is not 0.")]
@@ -236,7 +274,7 @@ pub struct Wait {
     pub jobs: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Exit status: 0 nothing of the jobs is left, 1 something is (or no such job), 125 outlive itself failed.")]
 pub struct Stop {
@@ -382,9 +420,28 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_alone_is_read_as_the_whole_definition_reads_it() {
+    fn a_command_alone_is_read_as_the_whole_definition_reads_it() {
         let lines = [
             "outlive run true",
+            "outlive run -- true",
+            "outlive run true --json -- x",
+            "outlive run -- --json",
+            "outlive run --",
+            "outlive run -",
+            "outlive wait",
+            "outlive wait a b",
+            "outlive wait a -- b",
+            "outlive wait -t 5 --any --json a",
+            "outlive stop",
+            "outlive stop a b",
+            "outlive stop a -s INT",
+            "outlive stop --all --state-dir /s",
+            "outlive stop -x",
+            "outlive ls",
+            "outlive ls -a --json",
+            "outlive ls --help",
+            "outlive --json run x",
+            "outlive",
             "outlive run --json --name web -l a=b -l c=d -t 5m --grace 1 -- sh -c x",
             "outlive run -C / -e A=1 --owner parent --on-owner-exit stop --stop-signal INT sleep --help -- -V",
             "outlive run --state-dir /s --color never --wait --max-output 1M run run",

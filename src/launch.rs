@@ -185,7 +185,8 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     if run == 1 {
         write_env(&job, &plan.env, &plan.extras.secret_env)?;
     }
-    if !plan.place.known() {
+    let place = proc::place();
+    if !place.known() {
         bail!("cannot tell boot and PID namespace from /proc; nothing was executed");
     }
     let supervisor =
@@ -225,7 +226,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
             sid: leader.sid,
             start_time: leader.start_time,
             pidfd_inode: PidFd::open(pid).ok().and_then(|process| process.inode()),
-            place: plan.place.clone(),
+            place,
         },
         supervisor,
         adopted: false,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::job::{Extras, OnOwnerExit, Place, ProcessId, Stdin};
+use crate::job::{Extras, OnOwnerExit, ProcessId, Stdin};
 use crate::sys::pidfd::PidFd;
 use crate::sys::proc;
 
@@ -30,8 +30,6 @@ pub struct Plan {
     pub stop_signal: i32,
     pub grace_ms: u64,
     pub extras: Extras,
-    /// Where the launcher is, and so the job.
-    pub place: Place,
 }
 
 /// A process on whose behalf a job runs, held so that it stays the one it is.

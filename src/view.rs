@@ -92,7 +92,7 @@ impl JobView {
         let outcome = job.outcome.as_ref();
         let state = job.state();
         let place = &launch.identity.place;
-        let comparable = place.comparable(&observer.here);
+        let comparable = place.comparable(observer.here());
         let process = |id: ProcessId| ProcessView { pid: id.pid, alive: alive(id, comparable) };
         let supervisor = ProcessView {
             pid: launch.supervisor.pid,
@@ -101,7 +101,7 @@ impl JobView {
         let running = || {
             clock::boottime_ms()
                 .checked_sub(launch.boottime_ms)
-                .filter(|_| place.boot_id == observer.here.boot_id)
+                .filter(|_| place.boot_id == observer.here().boot_id)
         };
         Self {
             schema: SCHEMA,

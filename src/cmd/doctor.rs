@@ -63,7 +63,7 @@ fn checks(app: &App) -> Vec<Check> {
         ),
         check(
             "the machine has an id (/etc/machine-id)",
-            !app.observer.here.machine_id.is_empty(),
+            !app.observer.here().machine_id.is_empty(),
             "on a shared file system a reboot cannot be told from another host",
         ),
         check(

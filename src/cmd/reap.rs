@@ -131,7 +131,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
 fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Result<Option<(JobView, Exit)>> {
     let observer = &app.observer;
     let job = observer.assess(launch)?;
-    let comparable = job.launch.identity.place.comparable(&observer.here);
+    let comparable = job.launch.identity.place.comparable(observer.here());
     let owner_gone = job.launch.owner.is_some_and(|owner| alive(owner, comparable) == Some(false));
     let action = decide(
         job.state(),

@@ -149,7 +149,6 @@ fn plan(app: &App, args: &Restart, launch: &Launch) -> Result<Plan> {
         stop_signal: launch.stop_signal,
         grace_ms: launch.grace_ms,
         extras: launch.options.clone(),
-        place: app.observer.here.clone(),
     })
 }
 

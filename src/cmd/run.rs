@@ -17,7 +17,7 @@ use crate::cli::{OnOwner, Run};
 use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
 use crate::fs::{Flock, RunLock};
-use crate::job::{Cause, Extras, Launch, OnOwnerExit, Stdin, check_name};
+use crate::job::{Cause, DEFAULT_GRACE_MS, Extras, Launch, OnOwnerExit, Stdin, check_name};
 use crate::launch::{self, Launched};
 use crate::lookup;
 use crate::plan::{Plan, find_owner};
@@ -30,6 +30,9 @@ use crate::view::{JobView, state_words};
 
 /// How long a launch may take whose launcher has gone.
 const START_WAIT: Duration = Duration::from_secs(2);
+
+/// How long readiness may take, unless it is said.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many lines of output a failed readiness shows.
 const LAST_LINES: usize = 10;
@@ -95,7 +98,11 @@ fn told(app: &App, args: &Run, launch: Launch, ready: Conditions) -> Result<Exit
         super::print(format!("{id}\n").as_bytes())
             .with_context(|| format!("job {id} was launched, but nobody could be told its id"))?;
     }
-    let exit = if ready.none() { Exit::Done } else { await_ready(app, &launch, ready, args.ready_timeout)? };
+    let exit = if ready.none() {
+        Exit::Done
+    } else {
+        await_ready(app, &launch, ready, args.ready_timeout.unwrap_or(READY_TIMEOUT))?
+    };
     if app.json {
         let job = app.observer.settle(launch)?;
         super::print_json(&JobView::new(&job, &app.observer))?;
@@ -246,8 +253,8 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
             Some(OnOwner::Stop) => OnOwnerExit::Stop,
         },
         timeout_ms: args.timeout.map(millis).filter(|&ms| ms > 0),
-        stop_signal: args.stop_signal,
-        grace_ms: millis(args.grace),
+        stop_signal: args.stop_signal.unwrap_or(nix::libc::SIGTERM),
+        grace_ms: args.grace.map_or(DEFAULT_GRACE_MS, millis),
         extras: Extras {
             on_exit: args.on_exit.as_ref().map(Bytes::from),
             max_output: match args.max_output {
@@ -256,7 +263,6 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
             },
             secret_env,
         },
-        place: app.observer.here.clone(),
     })
 }
 

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod pidfd;
 pub mod proc;
 pub mod spawn;
+pub mod start;
 pub mod wait;
 
 use std::io;
