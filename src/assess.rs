@@ -257,12 +257,15 @@ impl Observer {
     /// `told`: the end that somebody else knows, for a run whose sidecar does not.
     fn look(&self, launch: Launch, exit: Option<File>, told: Option<Outcome>) -> Result<Assessed> {
         // The lock is asked about before the sidecar is read: a supervisor commits first and lets go then.
-        let supervised = match &exit {
+        let held = match &exit {
             Some(file) => RunLock::Supervised
                 .held(file)
                 .with_context(|| format!("cannot ask for the lock of job {}", launch.id))?,
             None => false,
         };
+        // A launcher that was stopped before the gate still holds what it handed over.
+        let comparable = launch.identity.place.comparable(&self.here);
+        let supervised = held && alive(launch.supervisor, comparable) != Some(false);
         let sidecar = match &exit {
             Some(file) => {
                 Sidecar::read(file).with_context(|| format!("cannot read the exit of job {}", launch.id))?
