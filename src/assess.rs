@@ -263,9 +263,7 @@ impl Observer {
                 .with_context(|| format!("cannot ask for the lock of job {}", launch.id))?,
             None => false,
         };
-        // A launcher that was stopped before the gate still holds what it handed over.
-        let comparable = launch.identity.place.comparable(&self.here);
-        let supervised = held && alive(launch.supervisor, comparable) != Some(false);
+        let (launch, supervised) = if held { self.supervisor_of(launch)? } else { (launch, false) };
         let sidecar = match &exit {
             Some(file) => {
                 Sidecar::read(file).with_context(|| format!("cannot read the exit of job {}", launch.id))?
@@ -301,6 +299,19 @@ impl Observer {
         };
         let judgement = judge(&launch, &evidence);
         Ok(Assessed { launch, judgement, outcome, members: found.proven, exit })
+    }
+
+    /// Whether the supervisor of a run whose lock is held lives: a launcher that was stopped before the gate holds the
+    /// lock it has handed over, too. The run may have been adopted since its record was read.
+    fn supervisor_of(&self, launch: Launch) -> Result<(Launch, bool)> {
+        let comparable = launch.identity.place.comparable(&self.here);
+        let lives = |launch: &Launch| alive(launch.supervisor, comparable) != Some(false);
+        if lives(&launch) {
+            return Ok((launch, true));
+        }
+        let launch = store::read_launch(&self.dir.run(&launch.id, launch.run))?.unwrap_or(launch);
+        let supervised = lives(&launch);
+        Ok((launch, supervised))
     }
 
     fn leader(&self, launch: &Launch, supervised: bool) -> io::Result<Leader> {

@@ -257,6 +257,10 @@ fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: St
         anyhow::bail!("cannot stop job {}: {error}", launch.id);
     }
     let job = observer.settle(launch)?;
+    if job.judgement.supervised && answer.survivors.is_empty() && !job.state().is_final() {
+        // Adopted before the helper had its turn: now there is somebody to ask.
+        return ask(observer, job.launch, stop)?.wait(observer);
+    }
     let still = answer.survivors.iter().filter_map(|&pid| proc::stat(pid).ok()).filter(|stat| !stat.dead());
     let survivors = still.map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job, survivors, unsupervised: true, already: false })
