@@ -262,12 +262,13 @@ impl Observer {
     /// `told`: the end that somebody else knows, for a run whose sidecar does not.
     fn look(&self, launch: Launch, exit: Option<File>, told: Option<Outcome>) -> Result<Assessed> {
         // The lock is asked about before the sidecar is read: a supervisor commits first and lets go then.
-        let supervised = match &exit {
+        let held = match &exit {
             Some(file) => RunLock::Supervised
                 .held(file)
                 .with_context(|| format!("cannot ask for the lock of job {}", launch.id))?,
             None => false,
         };
+        let (launch, supervised) = if held { self.supervisor_of(launch)? } else { (launch, false) };
         let sidecar = match &exit {
             Some(file) => {
                 Sidecar::read(file).with_context(|| format!("cannot read the exit of job {}", launch.id))?
@@ -303,6 +304,19 @@ impl Observer {
         };
         let judgement = judge(&launch, &evidence);
         Ok(Assessed { launch, judgement, outcome, members: found.proven, exit })
+    }
+
+    /// Whether the supervisor of a run whose lock is held lives: a launcher that was stopped before the gate holds the
+    /// lock it has handed over, too. The run may have been adopted since its record was read.
+    fn supervisor_of(&self, launch: Launch) -> Result<(Launch, bool)> {
+        let comparable = launch.identity.place.comparable(&self.here);
+        let lives = |launch: &Launch| alive(launch.supervisor, comparable) != Some(false);
+        if lives(&launch) {
+            return Ok((launch, true));
+        }
+        let launch = store::read_launch(&self.dir.run(&launch.id, launch.run))?.unwrap_or(launch);
+        let supervised = lives(&launch);
+        Ok((launch, supervised))
     }
 
     fn leader(&self, launch: &Launch, supervised: bool) -> io::Result<Leader> {

@@ -5,13 +5,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::job::Cause;
 use crate::paths::RunDir;
+use crate::sys::pidfd::poll_timeout;
 
 /// What a supervisor may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +76,23 @@ impl Control {
         }
     }
 
-    /// Hands a request over; false if the FIFO is full.
-    pub fn ask(&self, run: u32, request: Request) -> io::Result<bool> {
-        match (&self.0).write(request.encode(run).as_bytes()) {
+    /// Hands a request over; false if the FIFO is still full after this long, or nobody is there to read it any more.
+    pub fn ask(&self, run: u32, request: Request, patience: Duration) -> io::Result<bool> {
+        let line = request.encode(run);
+        let tried = |result: io::Result<usize>| match result {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::BrokenPipe) => {
+                Ok(false)
+            }
             Err(error) => Err(error),
+        };
+        if tried((&self.0).write(line.as_bytes()))? {
+            return Ok(true);
+        }
+        let mut room = [PollFd::new(self.0.as_fd(), PollFlags::POLLOUT)];
+        match poll(&mut room, poll_timeout(patience)) {
+            Ok(0) => Ok(false),
+            _ => tried((&self.0).write(line.as_bytes())),
         }
     }
 

@@ -79,7 +79,7 @@ pub fn ask(observer: &Observer, launch: Launch, stop: Stop) -> Result<Asked> {
     let how = if job.state().is_final() {
         How::Already
     } else if job.judgement.supervised {
-        How::Supervisor(request(observer, &job.launch, stop)?)
+        How::Supervisor(request(observer, &job.launch, stop, Duration::ZERO)?)
     } else if job.judgement.may_signal() {
         How::Helper(start_helper(observer, &job.launch, stop)?)
     } else {
@@ -92,17 +92,18 @@ fn signal_and_grace(launch: &Launch, stop: Stop) -> (i32, Duration) {
     (stop.signal.unwrap_or(launch.stop_signal), stop.grace.unwrap_or(Duration::from_millis(launch.grace_ms)))
 }
 
-fn request(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Option<Control>> {
+/// None if the request could not be handed over within this time.
+fn request(observer: &Observer, launch: &Launch, stop: Stop, patience: Duration) -> Result<Option<Control>> {
     let (signal, grace) = signal_and_grace(launch, stop);
-    let control = Control::open(&observer.dir.run(&launch.id, launch.run))
-        .with_context(|| format!("cannot reach the supervisor of job {}", launch.id))?;
-    if let Some(control) = &control {
-        // A full FIFO is noticed below, as a request that is not heard.
-        control
-            .ask(launch.run, Request::Stop { signal, grace, cause: stop.cause })
-            .with_context(|| format!("cannot ask the supervisor of job {}", launch.id))?;
-    }
-    Ok(control)
+    let Some(control) = Control::open(&observer.dir.run(&launch.id, launch.run))
+        .with_context(|| format!("cannot reach the supervisor of job {}", launch.id))?
+    else {
+        return Ok(None);
+    };
+    let asked = control
+        .ask(launch.run, Request::Stop { signal, grace, cause: stop.cause }, patience)
+        .with_context(|| format!("cannot ask the supervisor of job {}", launch.id))?;
+    Ok(asked.then_some(control))
 }
 
 impl Asked {
@@ -166,7 +167,7 @@ fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
     if let Ok(Some(supervisor)) = PidFd::proven(job.launch.supervisor) {
         supervisor.signal(libc::SIGCONT)?;
     }
-    let control = request(observer, &job.launch, stop)?;
+    let control = request(observer, &job.launch, stop, HEAR_WAIT)?;
     if RunLock::Supervised.wait_for(exit, Some(HEAR_WAIT))? {
         return Ok(true);
     }
@@ -256,6 +257,10 @@ fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: St
         anyhow::bail!("cannot stop job {}: {error}", launch.id);
     }
     let job = observer.settle(launch)?;
+    if job.judgement.supervised && answer.survivors.is_empty() && !job.state().is_final() {
+        // Adopted before the helper had its turn: now there is somebody to ask.
+        return ask(observer, job.launch, stop)?.wait(observer);
+    }
     let still = answer.survivors.iter().filter_map(|&pid| proc::stat(pid).ok()).filter(|stat| !stat.dead());
     let survivors = still.map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job, survivors, unsupervised: true, already: false })

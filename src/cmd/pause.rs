@@ -56,7 +56,7 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
     else {
         bail!("the supervisor of job {id} is gone (see 'outlive show {id}')");
     };
-    control.ask(run, request).with_context(|| format!("cannot ask the supervisor of job {id}"))?;
+    control.ask(run, request, LIMIT).with_context(|| format!("cannot ask the supervisor of job {id}"))?;
     // The kernel tells nobody but the parent that a process was stopped, so this looks again until it was.
     let asked = clock::instant();
     let mut pause = Duration::from_millis(1);

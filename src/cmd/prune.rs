@@ -33,7 +33,10 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         exit = exit.first(Exit::NotDone);
         false
     });
-    chosen.sort_by(|a, b| ended_at(a).cmp(ended_at(b)));
+    // In the order of their ends. The clock may have been set; what the ledger does not know yet has just ended.
+    let book = ledger::read(app.dir())?;
+    let seq = |job: &Assessed| book.job(job.id()).and_then(|entry| entry.ended_seq);
+    chosen.sort_by_cached_key(|job| seq(job).unwrap_or(u64::MAX));
     if let Some(keep) = args.keep {
         chosen.truncate(chosen.len().saturating_sub(keep));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::record::{Said, read_line};
+use super::record::{Head, Said, read_line};
 use crate::job::{FORMAT, Launch, Outcome};
 
 /// What the ledger says of one job: its latest run.
@@ -10,8 +10,16 @@ use crate::job::{FORMAT, Launch, Outcome};
 pub struct Entry {
     pub launch: Launch,
     pub outcome: Option<Outcome>,
+    /// The number of the record that tells of its end: ends have the order of these, whatever the clock says.
+    pub ended_seq: Option<u64>,
     /// A job that lingered has nothing left.
     pub emptied: bool,
+}
+
+impl Entry {
+    fn new(launch: Launch) -> Self {
+        Self { launch, outcome: None, ended_seq: None, emptied: false }
+    }
 }
 
 /// The ledger, read in one pass.
@@ -57,19 +65,20 @@ impl Book {
         self.forgotten.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
-                *entry = Entry { launch, outcome: None, emptied: false }
+                *entry = Entry::new(launch);
             }
             Some(_) => {}
             None => {
                 self.index.insert(launch.id.clone(), self.jobs.len());
-                self.jobs.push(Entry { launch, outcome: None, emptied: false });
+                self.jobs.push(Entry::new(launch));
             }
         }
     }
 
-    fn ended(&mut self, id: &str, run: u32, outcome: Outcome, emptied: bool) {
-        if let Some(entry) = self.entry_of(id, run) {
+    fn ended(&mut self, head: &Head, outcome: Outcome, emptied: bool) {
+        if let Some(entry) = self.entry_of(&head.id, head.run) {
             entry.outcome = Some(outcome);
+            entry.ended_seq = Some(head.seq);
             entry.emptied |= emptied;
         }
     }
@@ -109,10 +118,10 @@ impl Book {
                     entry.launch = *launch;
                 }
             }
-            Said::Ended(outcome) => self.ended(&head.id, head.run, outcome, false),
+            Said::Ended(outcome) => self.ended(&head, outcome, false),
             Said::Folded(folded) => {
                 self.launched(folded.launch);
-                self.ended(&head.id, head.run, folded.outcome, folded.emptied);
+                self.ended(&head, folded.outcome, folded.emptied);
             }
             Said::Emptied => {
                 if let Some(entry) = self.entry_of(&head.id, head.run) {

@@ -13,8 +13,10 @@ mod fifo;
 mod process;
 
 mod big;
+mod clock;
 mod files;
 mod fixtures;
+mod hosts;
 mod matrix;
 mod places;
 mod power;

@@ -7,6 +7,7 @@ mod cases;
 mod env;
 mod features;
 mod fifo;
+mod frozen;
 mod launch;
 mod ledger;
 mod lifetimes;

@@ -16,6 +16,7 @@ mod fifo;
 #[allow(dead_code, reason = "shared with the suite")]
 mod process;
 
+mod crowd;
 mod disk;
 mod places;
 mod races;

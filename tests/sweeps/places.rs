@@ -84,6 +84,41 @@ fn a_container_started_again_on_the_same_volume_touches_nothing_of_its_own() {
     assert!(output.code == 0 && output.stdout.ends_with("unharmed\n"), "{output:#?}");
 }
 
+/// A PID 1 that waits for nobody leaves every orphaned process a zombie for ever: dead all the same, and no use waiting
+/// for.
+#[test]
+fn a_pid_1_that_waits_for_nobody_keeps_no_job_alive() {
+    let env = TestEnv::new();
+    if !permitted(&env) {
+        return;
+    }
+    let script = r#"
+        of() { "$O" --json ls -a "$1" | sed 's/.*"supervisor":{"pid":\([0-9]*\).*/\1/'; }
+        leader() { "$O" --json ls -a "$1" | sed 's/.*"pid":\([0-9]*\),"pgid".*/\1/'; }
+        dead() { until grep -q ') Z' "/proc/$1/stat"; do :; done; }
+        state() { "$O" --json ls -a "$1" | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
+        done=$("$O" run -- sh -c 'exit 3'); code=0; "$O" wait "$done" || code=$?; [ $code = 3 ]
+
+        lost=$("$O" run --name web -- sleep 1000); s=$(of "$lost") l=$(leader "$lost")
+        kill -9 "$s"; dead "$s"; [ "$(state "$lost")" = orphaned ]
+        kill -9 "$l"; dead "$l"; [ "$(state "$lost")" = interrupted ]
+        "$O" stop "$lost"; code=0; "$O" wait "$lost" || code=$?; [ $code = 122 ]
+        "$O" restart "$lost" >/dev/null; [ "$(state web)" = running ]; "$O" stop web
+
+        orphan=$("$O" run -- sleep 1000); s=$(of "$orphan") l=$(leader "$orphan")
+        kill -9 "$s"; dead "$s"; "$O" stop "$orphan"; dead "$l"; [ "$(state "$orphan")" = interrupted ]
+
+        # The status of an adopted leader is told once its parent has waited for it, and this one never does.
+        adopted=$("$O" run -- sleep 1000); s=$(of "$adopted") l=$(leader "$adopted")
+        kill -9 "$s"; dead "$s"; "$O" reap --orphans adopt >/dev/null; [ "$(state "$adopted")" = running ]
+        kill -9 "$l"; code=0; "$O" wait "$adopted" || code=$?; [ $code = 122 ]; dead "$l"
+        "$O" reap; [ "$("$O" --json ls)" = '[]' ]
+        echo told"#;
+    let output =
+        Output::finish(inside(&env, script, &["not-reaping"]), "below a PID 1 that waits for nobody");
+    assert!(output.code == 0 && output.stdout.ends_with("told\n"), "{output:#?}");
+}
+
 /// A main thread that has ended shows as a zombie while its program lives.
 #[test]
 fn a_leader_whose_main_thread_has_ended_lives() {

@@ -51,7 +51,7 @@ fn reap_at_random(env: &TestEnv, done: &AtomicBool) -> usize {
 
 #[test]
 fn launchers_and_supervisors_killed_at_random() {
-    let rounds = if crate::sweep::full() { 20 } else { 2 };
+    let rounds = if crate::sweep::full() { 64 } else { 2 };
     let env = TestEnv::new();
     let (done, ids) = (AtomicBool::new(false), Mutex::new(HashSet::new()));
     let job = |number: usize| format!("echo $$ >>{}/ran-{number}", env.work().display());
@@ -140,6 +140,97 @@ fn two_of_a_kind_at_once() {
             None => wait.code == 128 + number(&job["signal"]["number"]),
         };
         assert!(told, "{wait:?} {job}");
+    }
+}
+
+/// A launch is none of a reap's business, however far it has come.
+#[test]
+fn reaps_beside_launches() {
+    let (launchers, rounds) = if crate::sweep::full() { (8, 100) } else { (4, 8) };
+    let env = TestEnv::new();
+    let done = AtomicBool::new(false);
+    let job = |number: usize| format!("echo $$ >>{}/ran-{number}; exit 5", env.work().display());
+    let reaps = thread::scope(|scope| {
+        let reaper = scope.spawn(|| {
+            let mut reaps = 0;
+            while !done.load(Ordering::SeqCst) {
+                // A directory whose lock a reap gets first is nobody's yet: the launcher begins anew elsewhere.
+                let done = env.json(["reap", "--orphans", "adopt"]);
+                let harmless = done.as_array().unwrap().iter().all(|job| job["action"] == "cleared");
+                assert!(harmless, "a launch under way was reaped: {done}");
+                reaps += 1;
+            }
+            reaps
+        });
+        let launching: Vec<_> = (0..launchers)
+            .map(|launcher| {
+                let (env, job) = (&env, &job);
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let id = env.run(["--", "sh", "-c", &job(launcher * rounds + round)]);
+                        env.outlive(["wait", &id]).ended(5);
+                        // A reap may be about a job that ends just now, and is to tell nothing of it.
+                        env.outlive(["wait", "--group", &id]).ended(5);
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = launching.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::SeqCst);
+        ended.into_iter().for_each(|ended| ended.unwrap());
+        reaper.join().unwrap()
+    });
+    let jobs = env.json(["ls", "-a"]);
+    let jobs = jobs.as_array().unwrap();
+    assert!(jobs.iter().all(|job| job["state"] == "exited" && job["exit_code"] == 5), "{jobs:?}");
+    assert_eq!(jobs.len(), launchers * rounds);
+    for number in 0..launchers * rounds {
+        let ran = fs::read_to_string(env.work().join(format!("ran-{number}"))).unwrap();
+        assert_eq!(ran.lines().count(), 1, "executed once");
+    }
+    println!("{} launches, {reaps} reaps", jobs.len());
+}
+
+/// A stop that meets a reap, whichever of the two ends the job: a stop is a stop, and the end is told once.
+#[test]
+fn reaps_beside_stops() {
+    let rounds = if crate::sweep::full() { 40 } else { 4 };
+    for round in 0..rounds {
+        let env = TestEnv::new();
+        let (mut fifo, mut owned_fifo) = (env.fifo("orphan"), env.fifo("owned"));
+        let orphan = env.sleeper(&[], &mut fifo);
+        let mut owner = env.program("sleep").arg("1000").spawn().unwrap();
+        let owned = env.sleeper(&["--owner", &owner.id().to_string()], &mut owned_fifo);
+        env.kill_supervisor(&orphan);
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        let what = ["stop", "adopt"][round % 2];
+        let commands = [
+            &["reap", "--orphans", what][..],
+            &["stop", "-t", "5", &orphan, &owned],
+            &["reap", "--orphans", what],
+            &["stop", "-t", "5", &owned, &orphan],
+        ];
+        let children = commands.map(|words| (env.command(words).spawn().unwrap(), words));
+        for (child, words) in children {
+            let output = Output::finish(child, "reap or stop");
+            assert_eq!(output.code, 0, "{words:?}: {output:#?}");
+        }
+        fifo.end();
+        owned_fifo.end();
+        let ends = ["exited", "interrupted"];
+        for (id, states) in
+            [(&orphan, &["interrupted", "stopped"][..]), (&owned, &["stopped", "interrupted"])]
+        {
+            // The supervisor of the one that is supervised writes to the ledger last.
+            env.outlive(["wait", "--group", id]);
+            let job = env.job(id);
+            assert!(states.contains(&job["state"].as_str().unwrap()), "{job}");
+            let of = |record: &&serde_json::Value| {
+                record["id"] == **id && ends.contains(&record["kind"].as_str().unwrap())
+            };
+            assert_eq!(env.records().iter().filter(of).count(), 1, "{id} {:#?}", env.records());
+        }
     }
 }
 
