@@ -1,4 +1,4 @@
-# Installs what a package would: the program, its manual page and the completions.
+# Installs what a package would: the program, its manual pages and the completions.
 #
 #   make && make install PREFIX=/usr DESTDIR=/tmp/root     make deb     make dist
 
@@ -21,7 +21,8 @@ test:
 
 install: $(BINARY)
 	install -D -m 755 $(BINARY) $(ROOT)/bin/outlive
-	install -D -m 644 man/outlive.1 $(ROOT)/share/man/man1/outlive.1
+	install -d $(ROOT)/share/man/man1
+	install -m 644 man/*.1 $(ROOT)/share/man/man1
 	install -D -m 644 completions/outlive.bash $(ROOT)/share/bash-completion/completions/outlive
 	install -D -m 644 completions/_outlive $(ROOT)/share/zsh/site-functions/_outlive
 	install -D -m 644 completions/outlive.fish $(ROOT)/share/fish/vendor_completions.d/outlive.fish
@@ -30,7 +31,7 @@ install: $(BINARY)
 	done
 
 uninstall:
-	rm -f $(ROOT)/bin/outlive $(ROOT)/share/man/man1/outlive.1
+	rm -f $(ROOT)/bin/outlive $(patsubst man/%,$(ROOT)/share/man/man1/%,$(wildcard man/*.1))
 	rm -f $(ROOT)/share/bash-completion/completions/outlive $(ROOT)/share/zsh/site-functions/_outlive
 	rm -f $(ROOT)/share/fish/vendor_completions.d/outlive.fish
 	rm -rf $(ROOT)/share/doc/outlive

@@ -513,7 +513,7 @@ _outlive() {
             return 0
             ;;
         outlive__subcmd__prune)
-            opts="-h --older-than --keep --state-dir --json --color --help"
+            opts="-h --dry-run --older-than --keep --state-dir --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

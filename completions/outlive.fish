@@ -159,8 +159,8 @@ never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand stop" -l all -d 'Every job'
 complete -c outlive -n "__fish_outlive_using_subcommand stop" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand stop" -s h -l help -d 'Print help'
-complete -c outlive -n "__fish_outlive_using_subcommand reap" -l orphans -d 'What to do with jobs whose supervisor is gone' -r -f -a "stop\t''
-adopt\t'Give it a new supervisor'
+complete -c outlive -n "__fish_outlive_using_subcommand reap" -l orphans -d 'Jobs whose supervisor is gone: stop them, adopt them (each gets a new one), or keep them as they are' -r -f -a "stop\t''
+adopt\t''
 keep\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -s l -l label -d 'Only jobs with this label' -r
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"
@@ -169,7 +169,7 @@ always\t''
 never\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l dry-run -d 'Say what would be done, and do nothing'
 complete -c outlive -n "__fish_outlive_using_subcommand reap" -l json -d 'Print JSON'
-complete -c outlive -n "__fish_outlive_using_subcommand reap" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c outlive -n "__fish_outlive_using_subcommand reap" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -s t -l grace -d 'How long to wait before killing what is alive [default: the job\'s own, else 10 s]' -r
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -l owner -d 'A new owner for the next run' -r
 complete -c outlive -n "__fish_outlive_using_subcommand restart" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"
@@ -223,6 +223,7 @@ complete -c outlive -n "__fish_outlive_using_subcommand prune" -l state-dir -d '
 complete -c outlive -n "__fish_outlive_using_subcommand prune" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c outlive -n "__fish_outlive_using_subcommand prune" -l dry-run -d 'Print the ids of those that would be forgotten, and do nothing'
 complete -c outlive -n "__fish_outlive_using_subcommand prune" -l json -d 'Print JSON'
 complete -c outlive -n "__fish_outlive_using_subcommand prune" -s h -l help -d 'Print help'
 complete -c outlive -n "__fish_outlive_using_subcommand doctor" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"

@@ -138,17 +138,27 @@ pub enum Command {
     /// Forget finished jobs and delete their files
     Prune(Prune),
     /// Check the state directory and what this machine can do
+    #[command(after_help = "\
+Examples:
+  outlive doctor | grep ^LACK         only what lacks
+
+Exit status: 0 nothing lacks, 1 something does, 125 outlive itself failed.")]
     Doctor,
 }
 
 #[derive(Debug, Default, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "outlive run [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    after_help = "\
 Examples:
   id=$(outlive run -- make -j4)             start it, keep its id
-  outlive run --name web -- python3 -m http.server 8000
+  outlive run --name web --reuse -- python3 -m http.server 8000
+  outlive run -- sh -c 'make && ./server'   a line for the shell
   outlive run --wait -t 10m -- ./test.sh    stay, and return its status
 
-Exit status: 0 launched, 126 not executable, 127 not found, 125 outlive itself failed.")]
+Exit status: 0 launched, 126 not executable, 127 not found, 125 outlive itself
+failed. With --wait: see 'outlive help wait'."
+)]
 pub struct Run {
     /// A name to call the job by: letters, digits, '.', '_', '-'
     #[arg(long)]
@@ -231,6 +241,11 @@ pub enum OnOwner {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive ls                          what is not over
+  outlive ls --all                    what is over, too
+  outlive ls -q -l team=a             the ids of the jobs with this label")]
 pub struct Ls {
     /// Ended jobs too
     #[arg(short, long)]
@@ -257,8 +272,14 @@ pub struct Ls {
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
-Exit status: the job's own code; 128+n if signal n ended it; 124 timed out (the job goes on) or ended by its
---timeout; 122 interrupted or unknown; 125 outlive itself failed. Several jobs: the first that is not 0.")]
+Examples:
+  outlive wait web                    sleep until it has ended
+  outlive wait -t 20 web              ask for at most 20 seconds
+  outlive wait --any web worker       whichever ends first
+
+Exit status: the job's own code; 128+n if signal n ended it; 124 timed out (the
+job goes on) or ended by its --timeout; 122 interrupted or unknown; 125 outlive
+itself failed. Several jobs: the first that is not 0.")]
 pub struct Wait {
     /// Return when the first of them ends
     #[arg(long)]
@@ -276,7 +297,13 @@ pub struct Wait {
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
-Exit status: 0 nothing of the jobs is left, 1 something is (or no such job), 125 outlive itself failed.")]
+Examples:
+  outlive stop web                    TERM, and KILL after its grace
+  outlive stop -s INT -t 1m web       INT, and KILL after a minute
+  outlive stop --all -t 0             kill every job at once
+
+Exit status: 0 nothing of the jobs is left, 1 something is (or no such job),
+125 outlive itself failed.")]
 pub struct Stop {
     /// The signal to ask with [default: the job's own, else TERM]
     #[arg(short, long, value_name = "SIGNAL", value_parser = units::signal)]
@@ -296,11 +323,19 @@ pub struct Stop {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive reap --dry-run              look first
+  outlive reap                        put things in order
+  outlive reap --orphans adopt        supervise again what is alive
+
+Exit status: 0 done, 1 something is still alive or could not be settled, 125
+outlive itself failed.")]
 pub struct Reap {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// What to do with jobs whose supervisor is gone
+    /// Jobs whose supervisor is gone: stop them, adopt them (each gets a new one), or keep them as they are
     #[arg(long, value_name = "WHAT", default_value = "stop")]
     pub orphans: Orphans,
     /// Only jobs with this label
@@ -311,12 +346,18 @@ pub struct Reap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Orphans {
     Stop,
-    /// Give it a new supervisor
     Adopt,
     Keep,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive restart web                 the same command, directory, environment
+  outlive restart -t 0 web            kill it first, without a grace
+  TOKEN=... outlive restart web       with a secret that is not on disk
+
+Exit status: 0 launched, 1 refused (it says why), 125 outlive itself failed.")]
 pub struct Restart {
     /// How long to wait before killing what is alive [default: the job's own, else 10 s]
     #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration)]
@@ -330,6 +371,12 @@ pub struct Restart {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive pause web                   SIGSTOP to every process of the job
+  outlive resume web                  SIGCONT
+
+Exit status: 0 all are as asked, 1 one is not, 125 outlive itself failed.")]
 pub struct Jobs {
     /// The jobs
     #[arg(value_name = "JOB", required = true)]
@@ -337,6 +384,11 @@ pub struct Jobs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive logs web                    all that it wrote
+  outlive logs -f -n 20 web           the newest lines, and what comes
+  outlive logs --run 1 web            what its first run wrote")]
 pub struct Logs {
     /// Go on until the job has ended
     #[arg(short, long)]
@@ -359,6 +411,10 @@ pub struct Logs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive show web
+  outlive show --json web             the job object; see outlive-show(1)")]
 pub struct Show {
     /// The job
     #[arg(value_name = "JOB")]
@@ -366,6 +422,10 @@ pub struct Show {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive events --ends --reader me   what has ended since I last asked
+  outlive events -f --since 0         everything, and what comes")]
 pub struct Events {
     /// Go on as things happen
     #[arg(short, long)]
@@ -382,7 +442,18 @@ pub struct Events {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlive prune --dry-run             look first: the ids
+  outlive prune --older-than 30d      what ended more than a month ago
+  outlive prune --keep 100            all but the newest hundred
+
+Exit status: 0 done, 1 a job is not over or does not exist, 125 outlive itself
+failed.")]
 pub struct Prune {
+    /// Print the ids of those that would be forgotten, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Only jobs that ended at least this long ago
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub older_than: Option<Duration>,

@@ -43,28 +43,38 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     if let Some(age) = args.older_than {
         chosen.retain(|job| older(ended_at(job), age));
     }
+    let views: Vec<JobView> = chosen
+        .iter()
+        .map(|job| JobView { action: Some("pruned"), ..JobView::new(job, &app.observer) })
+        .collect();
+    if args.dry_run {
+        report(app, &views)?;
+        return Ok(exit);
+    }
     fs::remove_hidden(&app.dir().jobs());
-    let mut views = Vec::new();
-    for job in chosen {
-        let view = JobView { action: Some("pruned"), ..JobView::new(&job, &app.observer) };
+    let mut pruned = Vec::new();
+    for (job, view) in chosen.iter().zip(views) {
         match one(app, &job.launch) {
-            Ok(()) => views.push(view),
+            Ok(()) => pruned.push(view),
             Err(error) => {
                 notice!("cannot prune job {}: {error:#}", job.id());
                 exit = exit.first(Exit::NotDone);
             }
         }
     }
-    if !views.is_empty() {
+    if !pruned.is_empty() {
         ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync)?;
     }
-    if app.json {
-        super::print_json(&views)?;
-    } else {
-        let ids: String = views.iter().map(|view| format!("{}\n", view.id)).collect();
-        super::print(ids.as_bytes())?;
-    }
+    report(app, &pruned)?;
     Ok(exit)
+}
+
+fn report(app: &App, views: &[JobView]) -> Result<()> {
+    if app.json {
+        return super::print_json(views);
+    }
+    let ids: String = views.iter().map(|view| format!("{}\n", view.id)).collect();
+    super::print(ids.as_bytes())
 }
 
 fn ended_at(job: &Assessed) -> &str {

@@ -1,9 +1,13 @@
-//! Holds the documents to the program: completions, manual page, README, JSON reference.
+//! Holds the documents to the program: completions, manual pages, README, JSON reference.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod help;
 mod json;
 mod man;
 mod readme;
 mod scratch;
+mod shell;
 
 use std::path::{Path, PathBuf};
 

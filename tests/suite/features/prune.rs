@@ -55,6 +55,22 @@ fn only_what_was_named_and_has_ended_is_forgotten() {
 }
 
 #[test]
+fn a_dry_run_names_what_would_be_forgotten_and_forgets_nothing() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let live = env.sleeper(&[], &mut fifo);
+    let (a, b) = (ended(&env, &["true"]), ended(&env, &["true"]));
+    [&a, &b].into_iter().for_each(|id| env.settled(id));
+    let before = env.records();
+    assert_eq!(env.outlive(["prune", "--dry-run"]).ok().stdout, format!("{a}\n{b}\n"));
+    assert_eq!(env.outlive(["prune", "--dry-run", "--keep", "1"]).ok().stdout, format!("{a}\n"));
+    let planned = env.json(["prune", "--dry-run", &b]);
+    env.outlive(["prune", "--dry-run", &live]).refused(1, "only a finished job can be pruned");
+    assert_eq!((known(&env), env.records()), (vec![live, a, b.clone()], before));
+    assert_eq!(env.json(["prune", &b]), planned, "it says what is done then");
+}
+
+#[test]
 fn age_and_number_choose_what_is_kept() {
     let env = TestEnv::new();
     let ids: Vec<String> = (0..4).map(|_| ended(&env, &["true"])).collect();
