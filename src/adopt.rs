@@ -1,6 +1,6 @@
 //! Giving a job that has lost its supervisor a new one.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 
 use anyhow::{Context, Result, bail};
 
@@ -13,7 +13,7 @@ use crate::launch;
 use crate::ledger::{self, Patience, Record};
 use crate::state::State;
 use crate::store;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc;
 use crate::sys::spawn::{self, Message};
 
@@ -27,7 +27,7 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
     }
     let launch = job.launch;
     let leader = ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time };
-    let Some(process) = PidFd::proven(leader)? else {
+    let Some(process) = Handle::proven(leader)? else {
         bail!("the leader of job {id} is gone; what it left cannot be adopted, only stopped");
     };
     let run = observer.dir.run(&id, launch.run);
@@ -37,14 +37,19 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
         bail!("job {id} has a supervisor again");
     }
     let control = launch::open_control(&run)?;
-    let owner = launch.owner.map(PidFd::proven).transpose()?.flatten();
+    let owner = launch.owner.map(Handle::proven).transpose()?.flatten();
     let line = spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?;
-    // In the places of directory, stdin, stdout and stderr: what is not needed any more.
-    let pidfd = process.as_fd().as_raw_fd();
-    let mut fds = vec![exit.as_raw_fd(), control.as_raw_fd(), pidfd, pidfd, pidfd, pidfd];
-    fds.extend(owner.as_ref().map(|owner| owner.as_fd().as_raw_fd()));
-    brief::send(&line.fd, numbers(&launch, observer.sync), &strings(&launch, observer), &fds)
-        .context("cannot brief the supervisor")?;
+    // In the places of directory, stdin, stdout and stderr, which are not needed any more: the leader.
+    let held = process.fd().map_or(exit.as_raw_fd(), |fd| fd.as_raw_fd());
+    let mut fds = vec![exit.as_raw_fd(), control.as_raw_fd(), held, held, held, held];
+    fds.extend(owner.as_ref().and_then(Handle::fd).map(|fd| fd.as_raw_fd()));
+    brief::send(
+        &line.fd,
+        numbers(&launch, owner.is_some(), observer.sync),
+        &strings(&launch, observer),
+        &fds,
+    )
+    .context("cannot brief the supervisor")?;
     let supervisor = proc::stat(line.pid).map(|stat| stat.id()).context("the new supervisor ended")?;
     // Recorded before we let go of the lock: from then on it must be found where the record says.
     let launch = Launch { supervisor, adopted: true, ..launch };
@@ -64,7 +69,7 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
 }
 
 /// The time limit of the launch has been running on since; the rest of it is what is left.
-fn numbers(launch: &Launch, sync: bool) -> Numbers {
+fn numbers(launch: &Launch, owner_lives: bool, sync: bool) -> Numbers {
     let lasted = crate::sys::clock::boottime_ms().saturating_sub(launch.boottime_ms);
     Numbers {
         run: launch.run,
@@ -74,7 +79,8 @@ fn numbers(launch: &Launch, sync: bool) -> Numbers {
         grace_ms: launch.grace_ms,
         on_owner_exit: launch.on_owner_exit,
         sync,
-        adopt: Some(launch.identity.pid),
+        owner: launch.owner.filter(|_| owner_lives),
+        adopt: Some(ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time }),
         max_output: launch.options.max_output,
         output_offset: launch.output_offset,
     }

@@ -15,9 +15,9 @@ use crate::members::{self, Mark, Members, RunMark};
 use crate::paths::{StateDir, make_private_all};
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
 use crate::store::{self, Sidecar};
-use crate::sys::clock;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Seen, Stat};
+use crate::sys::{clock, disk};
 
 /// How long a supervisor may take between its leader's death and the record of it.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
@@ -90,7 +90,7 @@ impl Observer {
     }
 
     fn shared_fs(&self) -> bool {
-        *self.shared_fs.get_or_init(|| is_shared(self.dir.path()))
+        *self.shared_fs.get_or_init(|| disk::is_shared(self.dir.path()))
     }
 
     /// Judges a run from its files and the kernel.
@@ -339,7 +339,7 @@ impl Observer {
                     seen.marked = (mark != Mark::Unreadable).then_some(mark == Mark::Ours);
                     seen.argv = proc::cmdline(pid)?;
                     seen.pidfd_inode =
-                        PidFd::proven(stat.id()).ok().flatten().and_then(|process| process.inode());
+                        Handle::proven(stat.id()).ok().flatten().and_then(|process| process.inode());
                 }
                 Leader::Alive(seen)
             }
@@ -393,7 +393,7 @@ impl Observer {
 fn await_exiting(session: i32) -> bool {
     let table = proc::table().unwrap_or_default();
     let mut exiting = table.iter().filter(|stat| stat.sid == session && proc::exiting(stat.pid)).peekable();
-    let dead = |stat: &Stat| match PidFd::proven(stat.id()) {
+    let dead = |stat: &Stat| match Handle::proven(stat.id()) {
         Ok(Some(process)) => process.wait(Some(RECORD_WAIT)).unwrap_or(false),
         Ok(None) => true,
         Err(_) => false,
@@ -430,19 +430,4 @@ pub fn cannot_write(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
-}
-
-/// Whether several machines can share the file system, see statfs(2).
-fn is_shared(path: &std::path::Path) -> bool {
-    const SHARED: [i64; 8] = [
-        0x6969,      // NFS
-        0x517b,      // SMB
-        0xfe53_4d42, // SMB 2
-        0xff53_4d42, // CIFS
-        0x0102_1997, // 9p
-        0x6573_5546, // FUSE
-        0x00c3_6400, // Ceph
-        0x5346_414f, // AFS
-    ];
-    nix::sys::statfs::statfs(path).is_ok_and(|stat| SHARED.contains(&stat.filesystem_type().0))
 }

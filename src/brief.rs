@@ -12,7 +12,8 @@ use std::os::unix::net::UnixStream;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 
-use crate::job::OnOwnerExit;
+use crate::job::{OnOwnerExit, ProcessId};
+use crate::sys::{CLOSE_RECEIVED, NO_SIGPIPE, close_received};
 
 /// The numbers of a brief, in the order they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +26,20 @@ pub struct Numbers {
     pub grace_ms: u64,
     pub on_owner_exit: OnOwnerExit,
     pub sync: bool,
-    /// A leader to adopt instead of one to start: its PID.
-    pub adopt: Option<i32>,
+    pub owner: Option<ProcessId>,
+    /// A leader to adopt instead of one to start.
+    pub adopt: Option<ProcessId>,
     pub max_output: Option<u64>,
     pub output_offset: u64,
 }
 
-const NUMBERS: usize = 10;
+const NUMBERS: usize = 13;
 
 impl Numbers {
     fn encode(self) -> [u64; NUMBERS] {
         let signed = |value: i32| u64::try_from(value).unwrap_or(0);
+        let pid = |id: Option<ProcessId>| id.map_or(u64::MAX, |id| signed(id.pid));
+        let start_time = |id: Option<ProcessId>| id.map_or(0, |id| id.start_time);
         [
             self.run.into(),
             self.umask.into(),
@@ -44,24 +48,32 @@ impl Numbers {
             self.grace_ms,
             u64::from(self.on_owner_exit == OnOwnerExit::Stop),
             self.sync.into(),
-            self.adopt.map_or(u64::MAX, signed),
+            pid(self.owner),
+            start_time(self.owner),
+            pid(self.adopt),
+            start_time(self.adopt),
             self.max_output.unwrap_or(u64::MAX),
             self.output_offset,
         ]
     }
 
     fn decode(raw: [u64; NUMBERS]) -> Self {
-        let [run, umask, timeout, signal, grace, owner, sync, adopt, max_output, output_offset] = raw;
+        let [run, umask, timeout, signal, grace, on_owner_exit, sync, rest @ ..] = raw;
+        let [owner, owner_start, adopt, adopt_start, max_output, output_offset] = rest;
         let some = |value: u64| (value != u64::MAX).then_some(value);
+        let process = |pid: u64, start_time: u64| {
+            some(pid).and_then(|pid| i32::try_from(pid).ok()).map(|pid| ProcessId { pid, start_time })
+        };
         Self {
             run: u32::try_from(run).unwrap_or(0),
             umask: u32::try_from(umask).unwrap_or(0o022),
             timeout_ms: some(timeout),
             stop_signal: i32::try_from(signal).unwrap_or(15),
             grace_ms: grace,
-            on_owner_exit: if owner == 1 { OnOwnerExit::Stop } else { OnOwnerExit::Reap },
+            on_owner_exit: if on_owner_exit == 1 { OnOwnerExit::Stop } else { OnOwnerExit::Reap },
             sync: sync == 1,
-            adopt: some(adopt).and_then(|pid| i32::try_from(pid).ok()),
+            owner: process(owner, owner_start),
+            adopt: process(adopt, adopt_start),
             max_output: some(max_output),
             output_offset,
         }
@@ -84,7 +96,7 @@ pub struct Strings<'a> {
 
 const FIXED: usize = 5;
 
-/// Sends a brief. `fds`: exit sidecar, control, directory, stdin, stdout, stderr, and the owner's pidfd if any.
+/// Sends a brief. `fds`: exit sidecar, control, directory, stdin, stdout, stderr, and the owner if it is held by one.
 pub fn send(mut line: &UnixStream, numbers: Numbers, strings: &Strings, fds: &[RawFd]) -> io::Result<()> {
     let counts = [strings.candidates.len(), strings.argv.len(), strings.env.len()];
     let mut text = Vec::with_capacity(4096);
@@ -110,7 +122,7 @@ pub fn send(mut line: &UnixStream, numbers: Numbers, strings: &Strings, fds: &[R
         line.as_raw_fd(),
         &[IoSlice::new(&head), IoSlice::new(&text)],
         &rights,
-        MsgFlags::MSG_NOSIGNAL,
+        NO_SIGPIPE,
         None,
     )?;
     if sent < head.len() {
@@ -137,7 +149,7 @@ pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
     let mut head = [0_u8; 8 * (NUMBERS + 4)];
     let mut space = nix::cmsg_space!([RawFd; 8]);
     let mut parts = [IoSliceMut::new(&mut head)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL;
+    let flags = CLOSE_RECEIVED | MsgFlags::MSG_WAITALL;
     let message = loop {
         match recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Err(nix::errno::Errno::EINTR) => {}
@@ -151,6 +163,7 @@ pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
             fds.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }
+    fds.iter().try_for_each(close_received)?;
     if message.bytes < 8 * (NUMBERS + 4) {
         return Ok(None);
     }
@@ -254,6 +267,7 @@ mod tests {
             grace_ms: 9,
             on_owner_exit: OnOwnerExit::Stop,
             sync: true,
+            owner: Some(ProcessId { pid: 8, start_time: 4 }),
             adopt: None,
             max_output: Some(5),
             output_offset: 7,

@@ -96,13 +96,9 @@ impl Control {
         }
     }
 
-    /// Whether the supervisor has read everything that was asked, see FIONREAD in ioctl_tty(2) and pipe(7).
+    /// Whether the supervisor has read everything that was asked.
     pub fn heard(&self) -> bool {
-        use std::os::fd::AsRawFd;
-        let mut waiting: libc::c_int = 0;
-        // SAFETY: the descriptor is open and the kernel writes one int.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
-        result < 0 || waiting == 0
+        crate::sys::unread(&self.0).is_none_or(|bytes| bytes == 0)
     }
 }
 

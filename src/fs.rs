@@ -1,8 +1,8 @@
 //! Locks, flushes and replacements: what makes the files of the state directory trustworthy.
 //!
 //! Two kinds of lock are used. `flock(2)` serialises short work: the ledger, a name, an operation on a job. An
-//! open-file-description lock (fcntl(2), F_OFD_SETLK) on the exit sidecar is held by a supervisor for its whole
-//! life; it can be asked about without being taken (F_OFD_GETLK). Both belong to the open file: they pass to
+//! open-file-description lock (`sys/lock.rs`) on the exit sidecar is held by a supervisor for its whole life; it can
+//! be asked about without being taken. Both belong to the open file: they pass to
 //! whoever is handed the descriptor and end with its last copy, however its holder dies.
 
 use std::fs::{File, OpenOptions};
@@ -15,7 +15,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
 use nix::libc;
 
 use crate::sys;
@@ -85,7 +84,7 @@ fn cannot_lock(what: &str) -> String {
 }
 
 fn held_by(inode: u64) -> String {
-    match sys::proc::lock_holders(inode).as_slice() {
+    match sys::lock::holders(inode).as_slice() {
         [] => String::new(),
         pids => {
             format!(", held by process {}", pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
@@ -126,51 +125,31 @@ pub enum RunLock {
 }
 
 impl RunLock {
-    fn request(self, kind: libc::c_int) -> libc::flock {
-        let (start, length) = match self {
-            Self::Supervised => (0, 1),
-            Self::Unended => (1, 1),
-            Self::Both => (0, 2),
-        };
-        libc::flock {
-            l_type: libc::c_short::try_from(kind).unwrap_or_default(),
-            l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default(),
-            l_start: start,
-            l_len: length,
-            l_pid: 0,
+    fn bytes(self) -> std::ops::Range<i64> {
+        match self {
+            Self::Supervised => 0..1,
+            Self::Unended => 1..2,
+            Self::Both => 0..2,
         }
     }
 
     /// Takes it if nobody holds it.
     pub fn attempt(self, file: impl AsFd) -> io::Result<bool> {
-        match fcntl(file, FcntlArg::F_OFD_SETLK(&self.request(libc::F_WRLCK))) {
-            Ok(_) => Ok(true),
-            Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EACCES) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        sys::lock::attempt(&file, self.bytes())
     }
 
     pub fn release(self, file: impl AsFd) -> io::Result<()> {
-        Ok(fcntl(file, FcntlArg::F_OFD_SETLK(&self.request(libc::F_UNLCK))).map(drop)?)
+        sys::lock::release(&file, self.bytes())
     }
 
     /// Whether somebody holds it; nothing is taken by asking.
     pub fn held(self, file: impl AsFd) -> io::Result<bool> {
-        let mut request = self.request(libc::F_WRLCK);
-        fcntl(file, FcntlArg::F_OFD_GETLK(&mut request))?;
-        Ok(i32::from(request.l_type) != libc::F_UNLCK)
+        sys::lock::held(&file, self.bytes())
     }
 
     /// Blocks until nobody holds it.
     pub fn wait(self, file: impl AsFd) -> io::Result<()> {
-        let file = file.as_fd();
-        loop {
-            match fcntl(file, FcntlArg::F_OFD_SETLKW(&self.request(libc::F_RDLCK))) {
-                Ok(_) => return self.release(file),
-                Err(nix::errno::Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        sys::lock::wait(&file, self.bytes())
     }
 
     /// The same with a limit: false if it is still held then.
@@ -267,23 +246,6 @@ pub fn flush(file: &File, sync: bool) -> io::Result<()> {
             result => return result,
         }
     }
-}
-
-/// Keeps room for `length` bytes, so that a full disk cannot refuse them later; the size stays as it is. File
-/// systems that cannot do it are left alone.
-pub fn reserve(file: &File, length: i64) -> io::Result<()> {
-    use nix::errno::Errno;
-    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, length) {
-        Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether a part in the middle of this file can be given back to the file system while it is being written.
-/// Asked about a place far beyond its end, where nothing is lost.
-pub fn can_punch(file: &File) -> bool {
-    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-    fallocate(file, flags, 1 << 40, 4096).is_ok()
 }
 
 /// Replaces `path` as a whole: after a crash it has either the old content or the new one.

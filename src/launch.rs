@@ -18,13 +18,13 @@ use crate::brief::{self, Numbers, Strings};
 use crate::bytes::Bytes;
 use crate::env;
 use crate::environment::{encode_env, write_env};
-use crate::fs::{self, Flock};
+use crate::fs::Flock;
 use crate::job::{Identity, Launch, Stdin};
 use crate::ledger::{self, Patience, Record};
 use crate::paths::{RunDir, StateDir, make_private};
 use crate::plan::{Plan, candidates};
 use crate::store;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc;
 use crate::sys::spawn::{Line, Message};
 use crate::sys::{self, clock};
@@ -113,10 +113,9 @@ fn make_run(run: &RunDir) -> Result<Option<File>> {
 
 /// Opens a job's directory; it is never replaced by another.
 pub fn open_directory(path: &Path) -> Result<File> {
-    let flags = libc::O_DIRECTORY | libc::O_PATH;
     OpenOptions::new()
         .read(true)
-        .custom_flags(flags)
+        .custom_flags(sys::OPEN_DIRECTORY)
         .open(path)
         .with_context(|| format!("cannot use directory {}", path.display()))
 }
@@ -137,7 +136,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     let control = make_control(&run_dir)?;
     let output = plan.output.clone().unwrap_or_else(|| job.output());
     let files = Files::open(plan, &output)?;
-    if plan.extras.max_output.is_some() && !fs::can_punch(&files.output) {
+    if plan.extras.max_output.is_some() && !sys::disk::can_punch(&files.output) {
         notice!(
             "{} cannot be kept small while it is written (no holes can be punched there): --max-output has no effect",
             output.display()
@@ -153,6 +152,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         grace_ms: plan.grace_ms,
         on_owner_exit: plan.on_owner_exit,
         sync,
+        owner: plan.owner.as_ref().map(|owner| owner.id),
         adopt: None,
         max_output: plan.extras.max_output,
         output_offset: offset,
@@ -178,7 +178,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         files.output.as_raw_fd(),
         files.stderr.as_ref().unwrap_or(&files.output).as_raw_fd(),
     ];
-    fds.extend(plan.owner.as_ref().map(|owner| std::os::fd::AsFd::as_fd(&owner.process).as_raw_fd()));
+    fds.extend(plan.owner.as_ref().and_then(|owner| owner.process.fd()).map(|fd| fd.as_raw_fd()));
     brief::send(&line.fd, numbers, &strings, &fds).context("cannot brief the supervisor")?;
 
     // What can be done while the supervisor starts the leader.
@@ -187,7 +187,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     }
     let place = proc::place();
     if !place.known() {
-        bail!("cannot tell boot and PID namespace from /proc; nothing was executed");
+        bail!("cannot tell which boot and PID namespace this is; nothing was executed");
     }
     let supervisor =
         proc::stat(line.pid).map(|stat| stat.id()).context("the supervisor ended before the launch")?;
@@ -225,7 +225,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
             pgid: leader.pgid,
             sid: leader.sid,
             start_time: leader.start_time,
-            pidfd_inode: PidFd::open(pid).ok().and_then(|process| process.inode()),
+            pidfd_inode: Handle::open(pid).ok().and_then(|process| process.inode()),
             place,
         },
         supervisor,

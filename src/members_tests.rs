@@ -21,8 +21,7 @@ fn process(pid: i32, ppid: i32, sid: i32, start_time: u64) -> Stat {
         threads: 1,
         start_time,
         cpu_ticks: 0,
-        rss_pages: 0,
-        areas: [0; 4],
+        rss_bytes: 0,
     }
 }
 

@@ -11,9 +11,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::eventfd::EventFd;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-use nix::unistd::{Whence, lseek};
 
 use crate::assess::{Assessed, Observer};
 use crate::fs::RunLock;
@@ -21,14 +18,16 @@ use crate::job::Launch;
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::clock;
-use crate::sys::pidfd::poll_timeout;
+use crate::sys::disk::{next_data, next_hole};
+use crate::sys::poll_timeout;
+use crate::sys::watch::Watch;
 use crate::units::show_size;
 use crate::waiting;
 
 /// How long it may take until the end of a job is noticed that has no supervisor any more.
 const NOTICE: Duration = Duration::from_millis(50);
 
-/// How often a follower looks that has no watch: a user may have few of them, see inotify(7).
+/// How often a follower looks that has no watch.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 const BLOCK: usize = 64 * 1024;
@@ -181,21 +180,6 @@ fn copy_available(file: &File, start: u64, limit: u64, out: &mut dyn Write) -> i
     Ok(at)
 }
 
-/// Where the next bytes are that are really there, see SEEK_DATA in lseek(2); here, where that cannot be told.
-fn next_data(file: &File, at: u64) -> u64 {
-    seek(file, at, Whence::SeekData).unwrap_or(at)
-}
-
-/// Where the next hole begins, at the latest the end of the file; never, where that cannot be told.
-fn next_hole(file: &File, at: u64) -> u64 {
-    seek(file, at, Whence::SeekHole).unwrap_or(u64::MAX)
-}
-
-fn seek(file: &File, at: u64, whence: Whence) -> Option<u64> {
-    let offset = lseek(file, i64::try_from(at).ok()?, whence).ok()?;
-    u64::try_from(offset).ok()
-}
-
 /// Where the part behind the last hole begins: looking for lines further back would read what was dropped.
 pub fn newest_part(file: &File, first: u64, end: u64) -> u64 {
     let mut part = first;
@@ -209,27 +193,26 @@ pub fn newest_part(file: &File, first: u64, end: u64) -> u64 {
     }
 }
 
-/// The end of a job as something that can be polled: a thread waits for it and raises an eventfd.
+/// The end of a job as something that can be polled: a thread waits for it and then closes its end of a pipe.
 #[derive(Debug)]
 pub struct Watched {
-    over: std::sync::Arc<EventFd>,
+    over: io::PipeReader,
     /// Made late; none if the kernel gives this user no more.
-    inotify: std::cell::OnceCell<Option<Inotify>>,
+    watch: std::cell::OnceCell<Option<Watch>>,
     path: std::path::PathBuf,
 }
 
 impl Watched {
     pub fn new(launch: &Launch, observer: &Observer, group: bool) -> Result<Self> {
-        let over = std::sync::Arc::new(EventFd::new().context("no eventfd")?);
-        let raise = over.clone();
+        let (over, open) = io::pipe().context("no pipe")?;
         let launch = launch.clone();
         let path = launch.output.as_path().to_path_buf();
         let observer = observer.clone();
         crate::sys::thread(move || {
             let _ = waiting::until_over(&observer, launch, group, None);
-            let _ = raise.write(1);
+            drop(open);
         })?;
-        Ok(Self { over, inotify: std::cell::OnceCell::new(), path })
+        Ok(Self { over, watch: std::cell::OnceCell::new(), path })
     }
 
     pub fn over(&self) -> bool {
@@ -245,28 +228,23 @@ impl Watched {
         }
     }
 
-    fn arm(&self, inotify: &Inotify) -> nix::Result<()> {
-        while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
-        inotify.add_watch(&self.path, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT).map(drop)
-    }
-
     /// Sleeps until there may be more to read, or the job is over. A watch is made only for a job that lasts,
     /// because closing one costs milliseconds; it is one-shot, because a standing one slows the writer down. False
     /// if nobody reads our stdout any longer.
     fn sleep(&self, file: &File, at: u64) -> Result<bool> {
         let end = || PollFd::new(self.over.as_fd(), PollFlags::POLLIN);
-        if self.inotify.get().is_none() {
+        if self.watch.get().is_none() {
             self.wait(Duration::from_millis(30))?;
             if self.over() {
                 return Ok(true);
             }
-            let _ = self.inotify.set(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok());
+            let _ = self.watch.set(Watch::new());
         }
-        let armed = self.inotify.get().and_then(Option::as_ref).filter(|inotify| self.arm(inotify).is_ok());
+        let armed = self.watch.get().and_then(Option::as_ref).filter(|watch| watch.next_write(&self.path));
         if file.metadata().is_ok_and(|meta| meta.len() > at) {
             return Ok(true);
         }
-        let change = armed.map(|inotify| PollFd::new(inotify.as_fd(), PollFlags::POLLIN));
+        let change = armed.map(|watch| PollFd::new(watch.fd(), PollFlags::POLLIN));
         let limit = if change.is_some() { PollTimeout::NONE } else { poll_timeout(LOOK_AGAIN) };
         // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
         let stdout = io::stdout();

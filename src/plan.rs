@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::job::{Extras, OnOwnerExit, ProcessId, Stdin};
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc;
 
 /// Everything that a run is launched from.
@@ -36,7 +36,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Owner {
     pub id: ProcessId,
-    pub process: PidFd,
+    pub process: Handle,
 }
 
 /// Opens the owner first, then looks whether it lives: it is the one that was meant or none.
@@ -50,11 +50,11 @@ pub fn find_owner(word: &str) -> Result<Owner> {
             .with_context(|| format!("owner '{number}' is not a PID (use a number, or 'parent')"))?,
     };
     let gone = || format!("owner {pid} is not alive; nothing was launched");
-    let process = PidFd::open(pid).with_context(gone)?;
+    let process = Handle::open(pid).with_context(gone)?;
     let id: ProcessId = match proc::look(pid) {
         proc::Seen::Alive(stat) => stat.id(),
         proc::Seen::Gone => bail!(gone()),
-        proc::Seen::Hidden => bail!("owner {pid} cannot be seen in /proc; nothing was launched"),
+        proc::Seen::Hidden => bail!("owner {pid} cannot be seen; nothing was launched"),
     };
     Ok(Owner { id, process })
 }

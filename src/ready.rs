@@ -19,7 +19,8 @@ use crate::job::Launch;
 use crate::members::{self, RunMark};
 use crate::output::Watched;
 use crate::sys::clock;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
+use crate::sys::port::Listeners;
 
 /// How often a condition is looked at that the kernel tells nobody of.
 const INTERVAL: Duration = Duration::from_millis(25);
@@ -132,7 +133,7 @@ fn succeeds(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Res
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = shell.spawn()?;
     // Not waited for yet, so the number is still the child's.
-    let process = PidFd::open(i32::try_from(child.id()).map_err(io::Error::other)?)?;
+    let process = Handle::open(i32::try_from(child.id()).map_err(io::Error::other)?)?;
     while !process.wait(Some(INTERVAL))? {
         if too_late() {
             process.signal(nix::libc::SIGKILL)?;
@@ -178,37 +179,15 @@ impl LogReader {
     }
 }
 
-/// Whether a process of the job has a listening TCP socket on this port, see proc_net_tcp(5).
+/// Whether a process of the job has a listening TCP socket on this port.
 fn listens(observer: &Observer, launch: &Launch, port: u16) -> bool {
-    let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .filter_map(|table| std::fs::read_to_string(table).ok())
-        .flat_map(|table| listeners(&table, port))
-        .collect();
-    if inodes.is_empty() {
+    let listeners = Listeners::on(port);
+    if listeners.none() {
         return false;
     }
     let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
-    let holds = |pid: i32| {
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-        let target = |entry: std::fs::DirEntry| std::fs::read_link(entry.path()).ok();
-        entries.flatten().filter_map(target).any(|link| {
-            let link = link.to_string_lossy();
-            inodes.iter().any(|inode| link == format!("socket:[{inode}]"))
-        })
-    };
-    members::supervised(launch.supervisor.pid, &mark).unwrap_or_default().iter().any(|stat| holds(stat.pid))
-}
-
-/// The inodes of the sockets that listen (state 0A) on a port.
-fn listeners(table: &str, port: u16) -> Vec<String> {
-    let ends = format!(":{port:04X}");
-    let inode = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let fits = words.get(1)?.ends_with(&ends) && *words.get(3)? == "0A";
-        fits.then(|| words.get(9).map(|word| (*word).to_owned()))?
-    };
-    table.lines().filter_map(inode).collect()
+    let members = members::supervised(launch.supervisor.pid, &mark).unwrap_or_default();
+    members.iter().any(|stat| listeners.held_by(stat.pid))
 }
 
 #[cfg(test)]
@@ -221,15 +200,5 @@ mod tests {
             |command: &str, late: bool| succeeds(OsStr::new(command), Path::new("/"), &move || late).unwrap();
         assert!(of("true", false) && !of("exit 3", false));
         assert!(!of("exec sleep 600", true));
-    }
-
-    #[test]
-    fn only_listening_sockets_of_the_port_count() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 x\n\
-             1: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 222 1 x\n\
-             2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 333 1 x\n";
-        assert_eq!(listeners(table, 8080), ["111"]);
-        assert_eq!(listeners(table, 80), Vec::<String>::new());
     }
 }

@@ -19,7 +19,7 @@ use crate::ledger::{self, Patience, Record};
 use crate::members::{self, RunMark};
 use crate::paths::StateDir;
 use crate::state::State;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Stat};
 use crate::sys::{clock, spawn, wait};
 use crate::teardown::{self, KILL_WAIT};
@@ -164,7 +164,7 @@ fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Vec<St
 /// help, the job is killed directly. SIGCONT is the one signal a supervisor may get. True if it has ended.
 fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
     let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
-    if let Ok(Some(supervisor)) = PidFd::proven(job.launch.supervisor) {
+    if let Ok(Some(supervisor)) = Handle::proven(job.launch.supervisor) {
         supervisor.signal(libc::SIGCONT)?;
     }
     let control = request(observer, &job.launch, stop, HEAR_WAIT)?;
@@ -231,7 +231,7 @@ fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Unix
 }
 
 fn wait_for_child(pid: i32) {
-    if let Ok(child) = PidFd::open(pid) {
+    if let Ok(child) = Handle::open(pid) {
         let _ = child.wait(Some(HELPER_WAIT));
     }
     let _ = wait::reap(wait::Child::Pid(pid));

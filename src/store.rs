@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::fs::{self, RunLock};
 use crate::job::{FORMAT, Launch, Outcome};
 use crate::paths::{RunDir, StateDir};
+use crate::sys::disk;
 
 /// Room kept for an exit: more than any outcome takes.
 pub const EXIT_ROOM: i64 = 4096;
@@ -100,7 +101,7 @@ pub fn create_exit(run: &RunDir) -> Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.with_context(|| format!("cannot create {}", path.display()))?,
     };
-    fs::reserve(&file, EXIT_ROOM).with_context(|| format!("no room on the disk for {}", path.display()))?;
+    disk::reserve(&file, EXIT_ROOM).with_context(|| format!("no room on the disk for {}", path.display()))?;
     let locked = RunLock::Both.attempt(&file).with_context(|| format!("cannot lock {}", path.display()))?;
     let linked = file.metadata().is_ok_and(|meta| meta.nlink() > 0);
     Ok((locked && linked).then_some(file))

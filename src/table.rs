@@ -21,7 +21,7 @@ impl Style {
             Color::Never => false,
             Color::Auto => terminal && !env::no_colour(),
         };
-        Self { colour, width: terminal.then(terminal_width) }
+        Self { colour, width: terminal.then(|| crate::sys::terminal_width().unwrap_or(80)) }
     }
 
     /// Paints a state.
@@ -35,13 +35,6 @@ impl Style {
         };
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-}
-
-fn terminal_width() -> usize {
-    let mut size = nix::libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the kernel fills in one winsize, see ioctl_tty(2).
-    let result = unsafe { nix::libc::ioctl(1, nix::libc::TIOCGWINSZ, &raw mut size) };
-    if result == 0 && size.ws_col > 0 { usize::from(size.ws_col) } else { 80 }
 }
 
 /// Lays rows out under a head. The column named STATE is painted; the last one is cut at the terminal's edge.

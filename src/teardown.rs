@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::libc::{SIGCONT, SIGKILL};
 
 use crate::sys::clock;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 use crate::sys::proc::{Seen, Stat, look};
 
 /// How long a killed process may take to go before it counts as a survivor.
@@ -17,7 +17,7 @@ pub const KILL_WAIT: Duration = Duration::from_secs(5);
 /// that could not be reached, with the reason.
 pub fn pass(targets: &[Stat], signals: &[i32]) -> Vec<(Stat, std::io::Error)> {
     let send = |stat: &Stat| -> std::io::Result<()> {
-        if let Some(process) = PidFd::proven(stat.id())? {
+        if let Some(process) = Handle::proven(stat.id())? {
             signals.iter().try_for_each(|&signal| process.signal(signal))?;
         }
         Ok(())
@@ -64,7 +64,7 @@ fn look_again(members: &dyn Fn() -> Vec<Stat>, before: Vec<Stat>) -> Vec<Stat> {
 
 /// Blocks until the first of these has ended, or the time is over.
 fn wait_for_one(left: &[Stat], limit: Duration) {
-    match left.first().map(|stat| PidFd::proven(stat.id())) {
+    match left.first().map(|stat| Handle::proven(stat.id())) {
         Some(Ok(Some(process))) => drop(process.wait(Some(limit))),
         Some(Ok(None)) | None => {}
         Some(Err(_)) => std::thread::sleep(limit.min(Duration::from_millis(50))),

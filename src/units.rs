@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use nix::libc;
 use nix::sys::signal::Signal;
 
 /// `10` and `1.5` are seconds; `500ms`, `1.5s`, `5m`, `1h30m` say their unit; `0` is none at all.
@@ -36,7 +35,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn signal(text: &str) -> Result<i32, String> {
     let bad = || format!("'{text}' is not a signal (examples: TERM, SIGINT, hup, 9)");
     if let Ok(number) = text.parse::<i32>() {
-        return if (1..=libc::SIGRTMAX()).contains(&number) { Ok(number) } else { Err(bad()) };
+        return if (1..=crate::sys::highest_signal()).contains(&number) { Ok(number) } else { Err(bad()) };
     }
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);

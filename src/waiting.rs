@@ -11,7 +11,7 @@ use crate::job::{Launch, Outcome, ProcessId};
 use crate::state::State;
 use crate::store::Sidecar;
 use crate::sys::clock;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
 
 /// How one wait ended.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
     let leader = ProcessId { pid: job.launch.identity.pid, start_time: job.launch.identity.start_time };
     let members = job.members.iter().map(|stat| stat.id());
     for id in std::iter::once(leader).chain(members) {
-        if let Ok(Some(process)) = PidFd::proven(id) {
+        if let Ok(Some(process)) = Handle::proven(id) {
             process.wait(limit)?;
             return Ok(());
         }

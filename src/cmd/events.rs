@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::App;
 use crate::cli::Events;
@@ -16,7 +15,8 @@ use crate::job::check_name;
 use crate::ledger::{self, Head};
 use crate::output::LOOK_AGAIN;
 use crate::paths::StateDir;
-use crate::sys::pidfd::poll_timeout;
+use crate::sys::poll_timeout;
+use crate::sys::watch::Watch;
 
 /// How long the record of an end may be on its way from a supervisor to the ledger.
 const ARRIVAL: Duration = Duration::from_millis(600);
@@ -35,7 +35,8 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         None => args.since.unwrap_or(0),
     };
     settle(app)?;
-    let watch = if args.follow { watch(app.dir()) } else { None };
+    // The directory, in which the ledger may be replaced.
+    let watch = if args.follow { Watch::of_directory(app.dir().path()) } else { None };
     loop {
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
@@ -55,25 +56,18 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
     }
 }
 
-/// Watches the directory, in which the ledger may be replaced. None if the kernel gives this user no more watches.
-fn watch(dir: &StateDir) -> Option<Inotify> {
-    let flags = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
-    let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
-    watch.add_watch(dir.path(), flags).ok().map(|_| watch)
-}
-
 /// Sleeps until there may be something new. False if nobody reads our stdout any longer.
-fn sleep(watch: Option<&Inotify>) -> Result<bool> {
+fn sleep(watch: Option<&Watch>) -> Result<bool> {
     let stdout = std::io::stdout();
     // A pipe whose reader has gone away shows POLLERR, whatever is asked for, see poll(2).
     let out = PollFd::new(stdout.as_fd(), PollFlags::empty());
-    let changed = watch.map(|watch| PollFd::new(watch.as_fd(), PollFlags::POLLIN));
+    let changed = watch.map(|watch| PollFd::new(watch.fd(), PollFlags::POLLIN));
     let limit = if watch.is_some() { PollTimeout::NONE } else { poll_timeout(LOOK_AGAIN) };
     let mut fds: Vec<PollFd> = [out].into_iter().chain(changed).collect();
     poll(&mut fds, limit)?;
     let gone = fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
     if let Some(watch) = watch {
-        let _ = watch.read_events();
+        watch.forget();
     }
     Ok(!gone)
 }

@@ -18,7 +18,6 @@ use crate::view::{JobView, command_line, state_words};
 
 /// How many lines of output are shown.
 const LAST_LINES: usize = 5;
-const PAGE: u64 = 4096;
 
 /// The job object, and what only `show` tells.
 #[derive(Serialize)]
@@ -119,7 +118,7 @@ fn row(stat: &Stat) -> ProcessRow {
         sid: stat.sid,
         kernel_state: char::from(stat.state).to_string(),
         cpu_ms: stat.cpu_ticks * 1000 / ticks_per_second(),
-        rss_bytes: stat.rss_pages * PAGE,
+        rss_bytes: stat.rss_bytes,
         command: if argv.is_empty() { name() } else { command_line(&argv) },
     }
 }

@@ -5,15 +5,13 @@
 //! never invented. It is no subreaper of the job either: only what can be proven counts as the job's.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
-
-use nix::libc;
 
 use super::Supervisor;
 use crate::assess::Observer;
-use crate::sys::check;
-use crate::sys::pidfd::PidFd;
+use crate::job::ProcessId;
+use crate::sys::handle::Handle;
 use crate::sys::proc::Stat;
 use crate::sys::wait::ChildEnd;
 
@@ -23,9 +21,9 @@ const REAP_WAIT: Duration = Duration::from_secs(5);
 /// How a supervisor holds on to a leader that is not its child.
 #[derive(Debug)]
 pub(super) struct Adopted {
-    pub(super) leader: PidFd,
+    pub(super) leader: Handle,
     /// After the leader's end: a living member, whose end is the next thing to happen.
-    pub(super) member: Option<PidFd>,
+    pub(super) member: Option<Handle>,
 }
 
 impl Supervisor {
@@ -36,11 +34,11 @@ impl Supervisor {
             if !adopted.leader.wait(Some(Duration::ZERO))? {
                 return Ok(false);
             }
-            let end = adopted.leader.exit_info(REAP_WAIT);
+            let end = adopted.leader.status(REAP_WAIT);
             self.record(ChildEnd { pid: self.leader, ..end.unwrap_or_default() });
         }
         let left = self.members()?;
-        let member = left.iter().find_map(|stat| PidFd::proven(stat.id()).transpose()).transpose()?;
+        let member = left.iter().find_map(|stat| Handle::proven(stat.id()).transpose()).transpose()?;
         let over = member.is_none();
         if let Some(adopted) = &mut self.adopted {
             adopted.member = member;
@@ -64,42 +62,6 @@ impl Supervisor {
 }
 
 /// What `brief.fds` holds for an adoption, in the same places as for a launch.
-pub(super) fn pidfd(fds: &[OwnedFd]) -> io::Result<PidFd> {
-    let fd = fds.get(2).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(PidFd::from(fd.try_clone()?))
-}
-
-impl PidFd {
-    /// How the process ended, if the kernel tells that to others than its parent: `pidfd_info` in linux/pidfd.h.
-    fn exit_info(&self, limit: Duration) -> Option<ChildEnd> {
-        #[repr(C)]
-        #[derive(Default)]
-        struct Info {
-            mask: u64,
-            cgroup: u64,
-            ids: [u32; 11],
-            exit_code: i32,
-        }
-        const EXIT: u64 = 1 << 3;
-        // _IOWR(0xFF, 11, struct pidfd_info), with the size of its first version.
-        const GET_INFO: libc::c_ulong =
-            (3 << 30) | ((size_of::<Info>() as libc::c_ulong) << 16) | (0xFF << 8) | 11;
-        self.wait_reaped(limit);
-        let mut info = Info { mask: EXIT, ..Info::default() };
-        // SAFETY: the descriptor is open and the structure is of the size that the request's number says.
-        let asked =
-            unsafe { libc::ioctl(std::os::fd::AsFd::as_fd(self).as_raw_fd(), GET_INFO, &raw mut info) };
-        check(asked.into()).ok()?;
-        if info.mask & EXIT == 0 {
-            return None;
-        }
-        let status = info.exit_code;
-        let signalled = libc::WIFSIGNALED(status);
-        Some(ChildEnd {
-            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
-            signal: signalled.then(|| libc::WTERMSIG(status)),
-            core_dumped: signalled && libc::WCOREDUMP(status),
-            ..ChildEnd::default()
-        })
-    }
+pub(super) fn leader(fds: &[OwnedFd], id: ProcessId) -> io::Result<Handle> {
+    Handle::received(fds.get(2).map(OwnedFd::try_clone).transpose()?, id)
 }

@@ -1,23 +1,19 @@
 //! `--max-output`: keeps a job's output from filling the disk without putting a pipe between the two.
 //!
 //! The first [`HEAD`] bytes and the newest `--max-output` bytes of what the run wrote stay; the middle is given
-//! back to the file system (fallocate(2), FALLOC_FL_PUNCH_HOLE) while the job writes on. The file's size goes on
+//! back to the file system while the job writes on. The file's size goes on
 //! growing, its disk use does not. A one-shot watch costs an idle job no wake-up and a busy one no speed: on its
-//! event we sleep half a second, look, and arm it again. The watch is a directory notification (F_NOTIFY in fcntl(2),
-//! a SIGIO): of inotify instances a user has 128, and every job would take one.
+//! event, a SIGIO, we sleep half a second, look, and arm it again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FallocateFlags, fallocate};
-use nix::libc;
-
 use crate::brief::Numbers;
-use crate::sys::clock;
+use crate::sys::watch::WriteSignal;
+use crate::sys::{clock, disk};
 
 /// What is kept of the beginning.
 pub const HEAD: u64 = 1 << 20;
@@ -25,8 +21,6 @@ pub const HEAD: u64 = 1 << 20;
 /// second, so that what is written while a hole is being punched fits in a second's writing, too.
 const INTERVAL: Duration = Duration::from_millis(500);
 const BLOCK: u64 = 4096;
-/// A file of the directory was written, see fcntl(2).
-const DN_MODIFY: libc::c_int = 2;
 
 #[derive(Debug)]
 pub(super) struct Cap {
@@ -37,7 +31,7 @@ pub(super) struct Cap {
     /// Where the next hole begins.
     freed_to: u64,
     /// The output's directory. None until the job has lived long enough: most jobs are over before.
-    watch: Option<File>,
+    watch: Option<WriteSignal>,
     /// When to look next; none: when the watch says so.
     look_at: Option<Instant>,
 }
@@ -85,12 +79,9 @@ impl Cap {
     fn arm(&mut self) -> io::Result<()> {
         let watch = match self.watch.take() {
             Some(watch) => watch,
-            None => on_stdin(&File::open(self.path.parent().ok_or(io::ErrorKind::NotFound)?)?)?,
+            None => WriteSignal::of(self.path.parent().ok_or(io::ErrorKind::NotFound)?)?,
         };
-        // SAFETY: the descriptor is open; the request takes an integer.
-        let armed = unsafe { libc::fcntl(watch.as_raw_fd(), libc::F_NOTIFY, DN_MODIFY) };
-        self.watch = Some(watch);
-        crate::sys::check(armed.into()).map(drop)
+        self.watch.insert(watch).arm()
     }
 
     /// Frees what lies between the head and the newest bytes.
@@ -101,19 +92,8 @@ impl Cap {
             return Ok(());
         }
         let file = OpenOptions::new().write(true).open(&self.path)?;
-        let offset = |value: u64| i64::try_from(value).map_err(io::Error::other);
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        fallocate(&file, flags, offset(self.freed_to)?, offset(to - self.freed_to)?)?;
+        disk::punch(&file, self.freed_to, to - self.freed_to)?;
         self.freed_to = to;
         Ok(())
-    }
-}
-
-/// Puts the directory in the place of stdin, which a supervisor has no use for: one descriptor fewer.
-fn on_stdin(directory: &File) -> io::Result<File> {
-    // SAFETY: descriptor 0 is /dev/null here and nothing owns it; from now on the result does.
-    unsafe {
-        crate::sys::check(libc::dup3(directory.as_raw_fd(), 0, libc::O_CLOEXEC).into())?;
-        Ok(File::from_raw_fd(0))
     }
 }

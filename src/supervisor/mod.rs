@@ -16,9 +16,6 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signalfd::SignalFd;
-use nix::sys::timerfd::TimerFd;
 
 use self::adopt::Adopted;
 use self::cap::Cap;
@@ -31,7 +28,8 @@ use crate::ledger::{self, Patience, Record};
 use crate::members::RunMark;
 use crate::paths::StateDir;
 use crate::store;
-use crate::sys::pidfd::{PidFd, poll_timeout};
+use crate::sys::handle::Handle;
+use crate::sys::sleep::{Signals, Source, Timer, sleep};
 use crate::sys::spawn;
 use crate::sys::wait::{Child, ChildEnd, peek, reap};
 use crate::sys::{clock, proc};
@@ -57,9 +55,9 @@ struct Supervisor {
     numbers: Numbers,
     exit: File,
     control: File,
-    signals: SignalFd,
-    owner: Option<PidFd>,
-    timer: Option<TimerFd>,
+    signals: Signals,
+    owner: Option<Handle>,
+    timer: Option<Timer>,
     leader: i32,
     adopted: Option<Adopted>,
     started: Duration,
@@ -150,25 +148,19 @@ impl Supervisor {
             true => adopted.member.as_ref(),
         });
         let sources = [
-            (Some(self.signals.as_fd()), Wake::Signal),
-            (Some(self.control.as_fd()), Wake::Request),
-            (self.owner.as_ref().map(|fd| fd.as_fd()), Wake::OwnerGone),
-            (self.timer.as_ref().map(|fd| fd.as_fd()), Wake::TimeOver),
-            (adopted.map(|fd| fd.as_fd()), Wake::AdoptedEnd),
+            (Some(self.signals.source()), Wake::Signal),
+            (Some(Source::Fd(self.control.as_fd())), Wake::Request),
+            (self.owner.as_ref().map(Handle::source), Wake::OwnerGone),
+            (self.timer.as_ref().map(Timer::source), Wake::TimeOver),
+            (adopted.map(Handle::source), Wake::AdoptedEnd),
         ];
-        let there: Vec<_> = sources.into_iter().filter_map(|(fd, wake)| fd.map(|fd| (fd, wake))).collect();
-        let mut fds: Vec<PollFd> = there.iter().map(|(fd, _)| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-        match poll(&mut fds, self.patience()) {
-            Ok(_) => {}
-            Err(nix::errno::Errno::EINTR) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        }
-        let ready = |(fd, (_, wake)): (&PollFd, &(_, Wake))| fd.any().unwrap_or(false).then_some(*wake);
-        Ok(fds.iter().zip(&there).filter_map(ready).collect())
+        let there: Vec<_> =
+            sources.into_iter().filter_map(|(source, wake)| source.map(|source| (source, wake))).collect();
+        sleep(&there, self.patience())
     }
 
     /// How long to sleep: for ever, unless a stop is under way or the output is being watched.
-    fn patience(&self) -> PollTimeout {
+    fn patience(&self) -> Option<Duration> {
         let stop = match &self.asked {
             None | Some(Asked { gave_up: true, .. }) => None,
             Some(Asked { killing_since: Some(_), .. }) => Some(KILL_AGAIN),
@@ -176,12 +168,12 @@ impl Supervisor {
         };
         let look = self.cap.as_ref().and_then(Cap::patience);
         let again = self.again.then_some(TRY_AGAIN);
-        stop.into_iter().chain(look).chain(again).min().map_or(PollTimeout::NONE, poll_timeout)
+        stop.into_iter().chain(look).chain(again).min()
     }
 
     fn signals(&mut self) -> io::Result<()> {
         // One at a time: if there are more, the next sleep ends at once.
-        match self.signals.read_signal()?.and_then(|info| i32::try_from(info.ssi_signo).ok()) {
+        match self.signals.take()? {
             None | Some(libc::SIGCHLD) => {}
             Some(libc::SIGIO) => self.cap.iter_mut().for_each(Cap::written),
             Some(_) => {

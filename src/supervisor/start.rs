@@ -11,10 +11,6 @@ use std::time::Duration;
 
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::MsgFlags;
-use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::adopt::{self, Adopted};
 use super::{Cap, Supervisor};
@@ -24,10 +20,11 @@ use crate::ledger::{self, Book, Patience, Record};
 use crate::members::supervisor_title;
 use crate::paths::StateDir;
 use crate::store;
-use crate::sys::pidfd::PidFd;
+use crate::sys::handle::Handle;
+use crate::sys::sleep::{Signals, Timer};
 use crate::sys::spawn::{self, Leader, Message, Reached};
 use crate::sys::wait::{Child, peek, reap};
-use crate::sys::{clock, proc};
+use crate::sys::{NO_SIGPIPE, clock, proc};
 
 /// Starts the leader and tells the launcher how that went. None if nothing was executed.
 pub(super) fn start(brief: Brief, line: UnixStream) -> io::Result<Option<Supervisor>> {
@@ -53,8 +50,7 @@ pub(super) fn start(brief: Brief, line: UnixStream) -> io::Result<Option<Supervi
 
 fn tell(line: &UnixStream, tag: u8, value: i32) {
     // A launcher that has gone away needs to hear nothing.
-    let _ =
-        nix::sys::socket::send(line.as_raw_fd(), &Message { tag, value }.encode(), MsgFlags::MSG_NOSIGNAL);
+    let _ = nix::sys::socket::send(line.as_raw_fd(), &Message { tag, value }.encode(), NO_SIGPIPE);
 }
 
 /// Everything that may fail is done before the leader is started: afterwards, the job must be supervised.
@@ -66,14 +62,16 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
     spawn::retitle(&supervisor_title(&id));
 
     let adopted = match numbers.adopt {
-        Some(_) => Some(Adopted { leader: adopt::pidfd(&brief.fds)?, member: None }),
+        Some(id) => Some(Adopted { leader: adopt::leader(&brief.fds, id)?, member: None }),
         None => None,
     };
     let mut fds = std::mem::take(&mut brief.fds).into_iter();
     let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
     let (exit, control, cwd, stdin, stdout, stderr) = (next()?, next()?, next()?, next()?, next()?, next()?);
-    let owner = next().ok().filter(|_| numbers.on_owner_exit == OnOwnerExit::Stop);
-    let signals = SignalFd::with_flags(&watched_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let owner = match numbers.owner.filter(|_| numbers.on_owner_exit == OnOwnerExit::Stop) {
+        Some(id) => Some(Handle::received(next().ok(), id)?),
+        None => None,
+    };
     let mut supervisor = Supervisor {
         dir,
         id,
@@ -82,10 +80,13 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
         numbers,
         exit: File::from(exit),
         control: File::from(control),
-        signals,
-        owner: owner.map(PidFd::from),
-        timer: numbers.timeout_ms.map(timer).transpose()?,
-        leader: numbers.adopt.unwrap_or(0),
+        signals: Signals::new(&watched_signals())?,
+        owner,
+        timer: numbers
+            .timeout_ms
+            .map(|limit| Timer::after(Duration::from_millis(limit.max(1))))
+            .transpose()?,
+        leader: numbers.adopt.map_or(0, |id| id.pid),
         adopted,
         started: clock::boottime(),
         ended: false,
@@ -131,14 +132,6 @@ fn raise_limits() {
     {
         let _ = setrlimit(Resource::RLIMIT_FSIZE, hard, hard);
     }
-}
-
-/// A timer on the boot clock: it counts through suspends.
-fn timer(milliseconds: u64) -> io::Result<TimerFd> {
-    let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
-    let after = TimeSpec::from_duration(Duration::from_millis(milliseconds.max(1)));
-    timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty())?;
-    Ok(timer)
 }
 
 /// A command that was not executed: how that is recorded, and what the launcher is told.

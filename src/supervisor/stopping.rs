@@ -11,7 +11,7 @@ use nix::libc;
 use super::Supervisor;
 use crate::job::Cause;
 use crate::members;
-use crate::sys::pidfd::signal_group_of_unreaped_child;
+use crate::sys::handle::signal_group_of_unreaped_child;
 use crate::sys::{clock, proc};
 use crate::teardown::{self, KILL_WAIT};
 

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use nix::time::{ClockId, clock_gettime};
+use nix::time::clock_gettime;
+
+use super::here::BOOT_CLOCK;
 
 /// Now, as RFC 3339 in UTC with milliseconds. For people and for order; never compared.
 #[allow(clippy::disallowed_methods, reason = "this is where the clock is read")]
@@ -25,9 +27,9 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// Time since boot, suspends included: no step of the wall clock touches it.
+/// Time since boot, suspends included where the system counts them: no step of the wall clock touches it.
 pub fn boottime() -> Duration {
-    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
+    clock_gettime(BOOT_CLOCK).map_or(Duration::ZERO, Duration::from)
 }
 
 pub fn boottime_ms() -> u64 {

@@ -1,19 +1,34 @@
 //! Everything that is not POSIX, and everything that may hurt: processes as the kernel shows them, signals,
 //! clocks, and the two ways a process is started here.
 //!
-//! A port to another system replaces the files below this one. Linux 5.4 or later is what they are written for.
+//! What a system has of its own is in one folder: a port is another one beside `linux`.
 
 pub mod clock;
-pub mod pidfd;
+pub mod handle;
+pub mod lock;
+pub mod machine;
 pub mod proc;
+pub mod sleep;
 pub mod spawn;
 pub mod start;
 pub mod wait;
 
+#[path = "linux/mod.rs"]
+mod here;
+
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::PollTimeout;
+
+pub use self::here::{
+    CLOSE_RECEIVED, NO_SIGPIPE, OPEN_DIRECTORY, close_received, disk, highest_signal, port, watch,
+};
 
 /// Turns a raw system call's result into a Rust one.
-pub(crate) fn check(result: nix::libc::c_long) -> io::Result<nix::libc::c_long> {
+pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -28,10 +43,31 @@ pub fn user() -> u32 {
     *USER.get_or_init(|| nix::unistd::geteuid().as_raw())
 }
 
-/// Random bytes from the kernel, see getrandom(2).
+/// Random bytes from the kernel, 256 at most, see getentropy(3).
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0_u8; N];
-    // SAFETY: the buffer is valid for N bytes; up to 256 bytes are never delivered in part.
-    check(unsafe { nix::libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) } as nix::libc::c_long)?;
+    // SAFETY: the buffer is valid for N bytes.
+    check(unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), N) }.into())?;
     Ok(bytes)
+}
+
+/// How many bytes wait in a pipe to be read, see FIONREAD in ioctl_tty(2) and pipe(7). None if that cannot be told.
+pub fn unread(pipe: &impl AsFd) -> Option<usize> {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: the descriptor is open and the kernel writes one int.
+    check(unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut waiting) }.into()).ok()?;
+    usize::try_from(waiting).ok()
+}
+
+/// How many characters fit in a line of the terminal that stdout is.
+pub fn terminal_width() -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the kernel fills in one winsize, see ioctl_tty(2).
+    check(unsafe { libc::ioctl(1, libc::TIOCGWINSZ, &raw mut size) }.into()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|&width| width > 0)
+}
+
+/// Rounded up, so that a wait never ends before its time.
+pub fn poll_timeout(time: Duration) -> PollTimeout {
+    PollTimeout::try_from(time.as_micros().div_ceil(1000).min(i32::MAX as u128)).unwrap_or(PollTimeout::MAX)
 }

@@ -324,8 +324,7 @@ fn numbers_that_mean_many_processes_are_never_ours() {
             threads: 1,
             start_time: 20,
             cpu_ticks: 0,
-            rss_pages: 0,
-            areas: [0; 4],
+            rss_bytes: 0,
         };
         let argv = |_: i32| Some(launch.argv.iter().map(|word| word.0.clone()).collect());
         let found = provable(&launch, &[stat(1), stat(40), stat(41)], &|_| Mark::Absent, &argv, false);

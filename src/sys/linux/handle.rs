@@ -1,4 +1,4 @@
-//! Signals, through a pidfd only: the number cannot be recycled between the proof and the signal.
+//! A process held by a pidfd: the number cannot be recycled between the proof and the signal.
 //!
 //! See pidfd_open(2) (Linux 5.3) and pidfd_send_signal(2) (Linux 5.1).
 
@@ -9,20 +9,37 @@ use std::time::Duration;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::check;
-use super::proc::{Seen, look};
 use crate::job::ProcessId;
+use crate::sys::proc::{Seen, look};
+use crate::sys::sleep::Source;
+use crate::sys::wait::ChildEnd;
+use crate::sys::{check, poll_timeout};
 
 /// A process that stays the one it was.
 #[derive(Debug)]
-pub struct PidFd(OwnedFd);
+pub struct Handle(OwnedFd);
 
-impl PidFd {
+impl Handle {
     pub fn open(pid: i32) -> io::Result<Self> {
         // SAFETY: takes two integers; the result is checked.
         let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
         // SAFETY: the kernel has just given us this descriptor; nobody else knows it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).map_err(io::Error::other)?) }))
+    }
+
+    /// What somebody else has sent on: the descriptor is all there is to it.
+    pub fn received(fd: Option<OwnedFd>, _: ProcessId) -> io::Result<Self> {
+        fd.map(Self).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The descriptor, to be sent on.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+
+    /// Its end, to be slept on.
+    pub fn source(&self) -> Source<'_> {
+        Source::Fd(self.0.as_fd())
     }
 
     /// Opens the process that `id` names; none if it is gone or the number is somebody else's by now.
@@ -68,10 +85,38 @@ impl PidFd {
         nix::sys::stat::fstat(&self.0).ok().map(|stat| stat.st_ino)
     }
 
-    /// Blocks until the process has been waited for by its parent, at most this long.
-    pub fn wait_reaped(&self, limit: Duration) {
-        // POLLHUP is always reported; nothing else is asked for.
+    /// How the process ended, if the kernel tells that to others than its parent (Linux 6.15): `pidfd_info` in
+    /// linux/pidfd.h. It is told once the parent has waited for it, for which that has as long as this.
+    pub fn status(&self, limit: Duration) -> Option<ChildEnd> {
+        #[repr(C)]
+        #[derive(Default)]
+        struct Info {
+            mask: u64,
+            cgroup: u64,
+            ids: [u32; 11],
+            exit_code: i32,
+        }
+        const EXIT: u64 = 1 << 3;
+        // _IOWR(0xFF, 11, struct pidfd_info), with the size of its first version.
+        const GET_INFO: libc::c_ulong =
+            (3 << 30) | ((size_of::<Info>() as libc::c_ulong) << 16) | (0xFF << 8) | 11;
+        // POLLHUP says that it was waited for. It is always reported; nothing else is asked for.
         let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::empty())], poll_timeout(limit));
+        let mut info = Info { mask: EXIT, ..Info::default() };
+        // SAFETY: the descriptor is open and the structure is of the size that the request's number says.
+        let asked = unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO, &raw mut info) };
+        check(asked.into()).ok()?;
+        if info.mask & EXIT == 0 {
+            return None;
+        }
+        let status = info.exit_code;
+        let signalled = libc::WIFSIGNALED(status);
+        Some(ChildEnd {
+            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            signal: signalled.then(|| libc::WTERMSIG(status)),
+            core_dumped: signalled && libc::WCOREDUMP(status),
+            ..ChildEnd::default()
+        })
     }
 
     /// Blocks until the process has ended; false if the time ran out first.
@@ -85,42 +130,5 @@ impl PidFd {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-/// Rounded up, so that a wait never ends before its time.
-pub fn poll_timeout(time: Duration) -> PollTimeout {
-    PollTimeout::try_from(time.as_micros().div_ceil(1000).min(i32::MAX as u128)).unwrap_or(PollTimeout::MAX)
-}
-
-impl AsFd for PidFd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl From<OwnedFd> for PidFd {
-    fn from(fd: OwnedFd) -> Self {
-        Self(fd)
-    }
-}
-
-/// Sends a signal to a whole process group at once, so that no fork can slip through.
-///
-/// Only for the parent of the group's leader, and only while it has not waited for it: the number is then
-/// certain to be that group's. Groups that could reach further are refused.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the caller has not reaped the leader, so the number cannot be another's"
-)]
-pub fn signal_group_of_unreaped_child(leader: i32, signal: i32) -> io::Result<()> {
-    let own_group = nix::unistd::getpgrp().as_raw();
-    if leader <= 1 || leader == own_group {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: takes two integers; a negative number names the group, see kill(2).
-    match check(unsafe { libc::kill(-leader, signal) }.into()) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        sent => sent.map(drop),
     }
 }

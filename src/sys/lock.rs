@@ -1,0 +1,63 @@
+//! Locks on bytes of a file that belong to the open file: open-file-description locks, see F_OFD_SETLK in fcntl(2).
+//!
+//! They are POSIX since 2024. Linux, macOS and illumos have them.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::errno::Errno;
+use nix::libc;
+
+pub use super::here::lock::holders;
+
+// Systems differ in the type of these numbers, not in that of the fields they are for.
+const READ: libc::c_short = libc::F_RDLCK as libc::c_short;
+const WRITE: libc::c_short = libc::F_WRLCK as libc::c_short;
+const FREE: libc::c_short = libc::F_UNLCK as libc::c_short;
+
+fn request(bytes: Range<i64>, kind: libc::c_short) -> libc::flock {
+    libc::flock {
+        l_type: kind,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: bytes.start,
+        l_len: bytes.end - bytes.start,
+        l_pid: 0,
+    }
+}
+
+fn fcntl(file: &impl AsFd, command: libc::c_int, request: &mut libc::flock) -> Result<(), Errno> {
+    // SAFETY: the descriptor is open, and the kernel reads and writes one structure of this type.
+    Errno::result(unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, request) }).map(drop)
+}
+
+/// Takes the lock if nobody holds it.
+pub fn attempt(file: &impl AsFd, bytes: Range<i64>) -> io::Result<bool> {
+    match fcntl(file, libc::F_OFD_SETLK, &mut request(bytes, WRITE)) {
+        Ok(()) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub fn release(file: &impl AsFd, bytes: Range<i64>) -> io::Result<()> {
+    Ok(fcntl(file, libc::F_OFD_SETLK, &mut request(bytes, FREE))?)
+}
+
+/// Whether somebody else holds it; nothing is taken by asking.
+pub fn held(file: &impl AsFd, bytes: Range<i64>) -> io::Result<bool> {
+    let mut request = request(bytes, WRITE);
+    fcntl(file, libc::F_OFD_GETLK, &mut request)?;
+    Ok(request.l_type != FREE)
+}
+
+/// Blocks until nobody holds it.
+pub fn wait(file: &impl AsFd, bytes: Range<i64>) -> io::Result<()> {
+    loop {
+        match fcntl(file, libc::F_OFD_SETLKW, &mut request(bytes.clone(), READ)) {
+            Ok(()) => return release(file, bytes),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
