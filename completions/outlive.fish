@@ -59,15 +59,15 @@ complete -c outlive -n "__fish_outlive_using_subcommand run" -l owner -d 'The pr
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l on-owner-exit -d 'When the owner has ended: keep the job for good, or stop it at once [default: the next reap stops it]' -r -f -a "keep\t''
 stop\t''"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -s t -l timeout -d 'Stop the job after this long; 0: never' -r
-complete -c outlive -n "__fish_outlive_using_subcommand run" -l stop-signal -d 'The signal that asks the job to stop' -r
-complete -c outlive -n "__fish_outlive_using_subcommand run" -l grace -d 'How long a stop waits before it kills' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l stop-signal -d 'The signal that asks the job to stop [default: TERM]' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l grace -d 'How long a stop waits before it kills [default: 10 s]' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l on-exit -d 'Run this shell command once the end of the job is recorded; OUTLIVE_* variables tell it how it ended' -r -f -a "(__fish_complete_command)"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l max-output -d 'Keep the first 1 MiB and the newest SIZE of the output, or \'none\' [default: 1GiB; with --output: none]' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-log -d 'Return once a line of the output matches this regular expression' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-port -d 'Return once the job listens on this TCP port' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-file -d 'Return once this file appears' -r -F
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-cmd -d 'Return once this shell command succeeds' -r -f -a "(__fish_complete_command)"
-complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-timeout -d 'How long readiness may take; then 124 is returned and the job left alive' -r
+complete -c outlive -n "__fish_outlive_using_subcommand run" -l ready-timeout -d 'How long readiness may take; then 124 is returned and the job left alive [default: 60 s]' -r
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l state-dir -d 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]' -r -f -a "(__fish_complete_directories)"
 complete -c outlive -n "__fish_outlive_using_subcommand run" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''

@@ -309,7 +309,7 @@ impl Observer {
     /// Whether the supervisor of a run whose lock is held lives: a launcher that was stopped before the gate holds the
     /// lock it has handed over, too. The run may have been adopted since its record was read.
     fn supervisor_of(&self, launch: Launch) -> Result<(Launch, bool)> {
-        let comparable = launch.identity.place.comparable(&self.here);
+        let comparable = launch.identity.place.comparable(self.here());
         let lives = |launch: &Launch| alive(launch.supervisor, comparable) != Some(false);
         if lives(&launch) {
             return Ok((launch, true));

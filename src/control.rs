@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::job::Cause;
 use crate::paths::RunDir;
-use crate::sys::pidfd::poll_timeout;
+use crate::sys::poll_timeout;
 
 /// What a supervisor may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,9 +89,8 @@ fn a_supervisor_whose_fifo_is_full_is_asked_until_it_hears() {
     let path = env.run_dir(&id, 1).join("control");
     let mut control = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap();
     let full = loop {
-        match control.write(b"1 nonsense\n") {
-            Ok(_) => {}
-            Err(error) => break error,
+        if let Err(error) = control.write_all(b"1 nonsense\n") {
+            break error;
         }
     };
     assert_eq!(full.kind(), ErrorKind::WouldBlock);
