@@ -78,6 +78,11 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     fields(pid).is_some_and(|fields| fields[0] == "T")
 }
 
+/// The PID namespace in which the numbers of this test are meant.
+pub(crate) fn own_namespace() -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").unwrap())
+}
+
 /// Every process whose environment holds this entry.
 pub(crate) fn with_environment(entry: &str) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
