@@ -412,7 +412,8 @@ fn every_beginning_of_what_is_written_reads_as_the_truth() {
     assert!(disk.told == 5 && cases.len() > 100, "{} cases", cases.len());
     assert!(recording.ops.iter().any(|op| matches!(op, Op::Rename(..))), "compaction replaces the ledger");
 
-    let (work, tried) = (Mutex::new(cases.into_iter()), std::sync::atomic::AtomicUsize::new(0));
+    let points = cases.len();
+    let (work, held) = (Mutex::new(cases.into_iter()), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -423,16 +424,13 @@ fn every_beginning_of_what_is_written_reads_as_the_truth() {
                         return;
                     };
                     check(&found, &recording, &what);
-                    tried.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    held.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 }
             });
         }
     });
-    let text = format!(
-        "power loss: {} operations, {} states of the disk tried\n",
-        recording.ops.len(),
-        tried.into_inner()
-    );
+    let broken = points - held.into_inner();
+    let text = format!("power loss, {} operations: {points} points, {broken} broken\n", recording.ops.len());
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
