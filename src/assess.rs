@@ -18,6 +18,7 @@ use crate::store::{self, Sidecar};
 use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Seen, Stat};
 use crate::sys::{clock, disk};
+use crate::words;
 
 /// How long a supervisor may take between its leader's death and the record of it.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
@@ -218,7 +219,11 @@ impl Observer {
         RunLock::Both.release(file)?;
         let record = Record::Ended { id: launch.id.clone(), run: launch.run, outcome: outcome.clone() };
         if let Err(error) = ledger::append(&self.dir, &[record], Patience::Command, self.sync) {
-            notice!("the end of job {} is in its sidecar, but not in the ledger: {error:#}", launch.id);
+            notice!(
+                "the end of job {} is in its sidecar, but not in the ledger: {}",
+                launch.id,
+                words::of(&error)
+            );
         }
         Ok(())
     }

@@ -1,11 +1,15 @@
 //! The command line, as clap sees it. Nothing is decided here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use regex_lite::Regex;
 
+use crate::job::check_name;
 use crate::state::State;
 use crate::units;
 
@@ -161,16 +165,16 @@ failed. With --wait: see 'outlive help wait'."
 )]
 pub struct Run {
     /// A name to call the job by: letters, digits, '.', '_', '-'
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     pub name: Option<String>,
     /// The command's directory [default: the current one]
     #[arg(short = 'C', long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub cwd: Option<PathBuf>,
     /// Set a variable of the command's environment
-    #[arg(short, long = "env", value_name = "K=V")]
-    pub env: Vec<OsString>,
+    #[arg(short, long = "env", value_name = "K=V", value_parser = OsStringValueParser::new().try_map(variable))]
+    pub env: Vec<(OsString, OsString)>,
     /// Do not write these variables to disk; restart takes them from its caller ('*' matches anything)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = variable_name)]
     pub secret_env: Vec<String>,
     /// Attach a label
     #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
@@ -191,25 +195,25 @@ pub struct Run {
     #[arg(long, value_name = "WHAT", requires = "owner")]
     pub on_owner_exit: Option<OnOwner>,
     /// Stop the job after this long; 0: never
-    #[arg(short, long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(short, long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub timeout: Option<Duration>,
     /// The signal that asks the job to stop [default: TERM]
-    #[arg(long, value_name = "SIGNAL", value_parser = units::signal)]
+    #[arg(long, value_name = "SIGNAL", value_parser = units::signal, allow_negative_numbers = true)]
     pub stop_signal: Option<i32>,
     /// How long a stop waits before it kills [default: 10 s]
-    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub grace: Option<Duration>,
     /// Run this shell command once the end of the job is recorded; OUTLIVE_* variables tell it how it ended
     #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
     pub on_exit: Option<OsString>,
     /// Keep the first 1 MiB and the newest SIZE of the output, or 'none' [default: 1GiB; with --output: none]
-    #[arg(long, value_name = "SIZE", value_parser = max_output)]
+    #[arg(long, value_name = "SIZE", value_parser = max_output, allow_negative_numbers = true)]
     pub max_output: Option<MaxOutput>,
     /// Return once a line of the output matches this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub ready_log: Option<String>,
+    #[arg(long, value_name = "REGEX", value_parser = regex)]
+    pub ready_log: Option<Regex>,
     /// Return once the job listens on this TCP port
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = units::port)]
     pub ready_port: Option<u16>,
     /// Return once this file appears
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
@@ -218,7 +222,7 @@ pub struct Run {
     #[arg(long, value_name = "COMMAND", value_hint = clap::ValueHint::CommandString)]
     pub ready_cmd: Option<OsString>,
     /// How long readiness may take; then 124 is returned and the job left alive [default: 60 s]
-    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub ready_timeout: Option<Duration>,
     /// Stay: copy the output through, and return the job's status
     #[arg(short, long, conflicts_with_all = ["ready_log", "ready_port", "ready_file", "ready_cmd"])]
@@ -263,7 +267,7 @@ pub struct Ls {
     #[arg(long, value_name = "STATE")]
     pub state: Vec<State>,
     /// Only jobs that run on behalf of this process
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = units::pid, allow_negative_numbers = true)]
     pub owner: Option<i32>,
     /// Only these
     #[arg(value_name = "JOB")]
@@ -285,7 +289,7 @@ pub struct Wait {
     #[arg(long)]
     pub any: bool,
     /// Wait at most this long; 0 asks and returns
-    #[arg(short, long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(short, long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub timeout: Option<Duration>,
     /// Wait until nothing of the job is left, not only its leader
     #[arg(long)]
@@ -306,10 +310,10 @@ Exit status: 0 nothing of the jobs is left, 1 something is (or no such job),
 125 outlive itself failed.")]
 pub struct Stop {
     /// The signal to ask with [default: the job's own, else TERM]
-    #[arg(short, long, value_name = "SIGNAL", value_parser = units::signal)]
+    #[arg(short, long, value_name = "SIGNAL", value_parser = units::signal, allow_negative_numbers = true)]
     pub signal: Option<i32>,
     /// How long to wait before killing; 0: kill at once [default: the job's own, else 10 s]
-    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub grace: Option<Duration>,
     /// Every job with this label
     #[arg(short, long = "label", value_name = "K=V", value_parser = key_value)]
@@ -360,7 +364,7 @@ Examples:
 Exit status: 0 launched, 1 refused (it says why), 125 outlive itself failed.")]
 pub struct Restart {
     /// How long to wait before killing what is alive [default: the job's own, else 10 s]
-    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(short = 't', long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub grace: Option<Duration>,
     /// A new owner for the next run
     #[arg(long, value_name = "PID|parent")]
@@ -397,13 +401,13 @@ pub struct Logs {
     #[arg(short = 'F', long, conflicts_with = "run")]
     pub follow_restarts: bool,
     /// Only the last N lines
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = units::number::<usize>, allow_negative_numbers = true)]
     pub lines: Option<usize>,
     /// Only what this run wrote
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::number::<u32>, allow_negative_numbers = true)]
     pub run: Option<u32>,
     /// From this byte of the file on; the offset to continue from is told on stderr
-    #[arg(long, value_name = "BYTES", conflicts_with = "lines")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "lines", value_parser = units::number::<u64>, allow_negative_numbers = true)]
     pub since_offset: Option<u64>,
     /// The job
     #[arg(value_name = "JOB")]
@@ -431,10 +435,10 @@ pub struct Events {
     #[arg(short, long)]
     pub follow: bool,
     /// Only records after this number
-    #[arg(long, value_name = "SEQ", conflicts_with = "reader")]
+    #[arg(long, value_name = "SEQ", conflicts_with = "reader", value_parser = units::number::<u64>, allow_negative_numbers = true)]
     pub since: Option<u64>,
     /// Remember, under this name, what has been printed: each record once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub reader: Option<String>,
     /// Only the ends of runs
     #[arg(long)]
@@ -455,10 +459,10 @@ pub struct Prune {
     #[arg(long)]
     pub dry_run: bool,
     /// Only jobs that ended at least this long ago
-    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub older_than: Option<Duration>,
     /// Keep the newest N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::number::<usize>, allow_negative_numbers = true)]
     pub keep: Option<usize>,
     /// Only these [default: every finished job]
     #[arg(value_name = "JOB")]
@@ -473,10 +477,33 @@ fn max_output(text: &str) -> Result<MaxOutput, String> {
     units::size(text).map(MaxOutput)
 }
 
+fn name(text: &str) -> Result<String, String> {
+    check_name(text).map(|()| text.to_owned())
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|why| format!("'{text}' is not a regular expression: {why}"))
+}
+
+fn variable_name(text: &str) -> Result<String, String> {
+    let good = !text.is_empty() && !text.contains('=');
+    good.then(|| text.to_owned())
+        .ok_or_else(|| format!("'{text}' is not the name of a variable (examples: TOKEN, AWS_*)"))
+}
+
+/// Bytes, as all of an environment is.
+fn variable(pair: OsString) -> Result<(OsString, OsString), String> {
+    let bytes = pair.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+    let at = at.ok_or_else(|| format!("'{}' is not K=V (example: LANG=C)", pair.to_string_lossy()))?;
+    let part = |raw: &[u8]| OsStr::from_bytes(raw).to_owned();
+    Ok((part(&bytes[..at]), part(&bytes[at + 1..])))
+}
+
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("'{text}' is not K=V")),
+        _ => Err(format!("'{text}' is not K=V (example: team=a)")),
     }
 }
 

@@ -8,9 +8,16 @@ pub const JOB_ID: &str = "OUTLIVE_JOB_ID";
 pub const RUN: &str = "OUTLIVE_RUN";
 pub const STATE_DIR: &str = "OUTLIVE_STATE_DIR";
 
-/// `OUTLIVE_SYNC=off`: records are not flushed to the disk, and a power cut may lose the newest.
-pub fn sync() -> bool {
-    var("OUTLIVE_SYNC").map_or(true, |value| value != "off")
+/// `OUTLIVE_SYNC=off`: records are not flushed to the disk, and a power cut may lose the newest. Another word than
+/// that or `on` may be meant as either.
+pub fn sync() -> anyhow::Result<bool> {
+    match var_os("OUTLIVE_SYNC") {
+        Some(value) if value == "off" => Ok(false),
+        Some(value) if value != "on" && !value.is_empty() => {
+            anyhow::bail!("OUTLIVE_SYNC is '{}' (set it to 'on' or 'off')", value.to_string_lossy())
+        }
+        _ => Ok(true),
+    }
 }
 
 pub fn state_dir() -> Option<OsString> {

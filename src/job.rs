@@ -287,15 +287,15 @@ pub fn is_id(text: &str) -> bool {
 pub fn check_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if name.is_empty() || name.len() > 64 {
-        return Err(format!("name '{name}' must have 1 to 64 characters"));
+        return Err(format!("'{name}' is not a name (1 to 64 characters)"));
     }
     if name.starts_with(['-', '.']) || !name.bytes().all(allowed) {
         return Err(format!(
-            "name '{name}' may hold letters, digits, '.', '_' and '-' only, and not start with '-' or '.'"
+            "'{name}' is not a name (letters, digits, '.', '_' and '-', not starting with '-' or '.')"
         ));
     }
     if is_id(name) {
-        return Err(format!("name '{name}' is shaped like a job id; choose another"));
+        return Err(format!("'{name}' is shaped like a job id (choose another name)"));
     }
     Ok(())
 }

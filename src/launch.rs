@@ -62,7 +62,14 @@ pub fn new_job(
         match make_private(&job.0) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(error).with_context(|| format!("cannot create {}", job.0.display())),
+            Err(error) => {
+                return Err(error).with_context(|| {
+                    format!(
+                        "cannot create {} (set OUTLIVE_STATE_DIR to a directory that you can write)",
+                        job.0.display()
+                    )
+                });
+            }
         }
         let made = make_run(&job.run(1));
         if matches!(made, Ok(None)) {

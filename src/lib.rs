@@ -36,10 +36,10 @@ pub mod sys;
 pub mod table;
 pub mod teardown;
 pub mod units;
+pub mod usage;
 pub mod view;
 pub mod waiting;
-
-use std::ffi::OsString;
+pub mod words;
 
 use nix::sys::stat::{Mode, umask};
 
@@ -102,56 +102,32 @@ fn command(line: Option<Line>) -> Exit {
     let cli = match cli::Cli::from_words(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return usage(error.use_stderr(), std::env::args_os().skip(1));
+            return misused(&error);
         }
     };
     let own_status = matches!(cli.command, cli::Command::Run(_) | cli::Command::Wait(_));
     match cmd::dispatch(cli, caller_umask, line) {
         Ok(exit) => exit,
         Err(error) => {
-            notice!("{error:#}");
+            notice!("{}", words::of(&error));
             if own_status { Exit::Failed } else { cmd::exit_of(&error) }
         }
     }
 }
 
-/// 2 is for usage, but in `run` and `wait` 2 is the job's.
-fn usage(wrong: bool, words: impl Iterator<Item = OsString>) -> Exit {
-    if !wrong {
+/// Help was asked for, or the words make no sense.
+fn misused(error: &clap::Error) -> Exit {
+    let given = || std::env::args_os().skip(1);
+    if !error.use_stderr() {
+        let _ = error.print();
         return Exit::Done;
     }
-    let name = command_word(words);
-    if name.is_some_and(|name| name == "run" || name == "wait") { Exit::Failed } else { Exit::Usage }
-}
-
-/// The word that names the command: the first that is neither an option nor an option's value.
-fn command_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
-    while let Some(word) = words.next() {
-        if word == "--state-dir" || word == "--color" {
-            words.next();
-        } else if !word.as_encoded_bytes().starts_with(b"-") {
-            return Some(word);
-        }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+    } else {
+        let command = usage::command_word(given());
+        let command = command.as_ref().and_then(|word| word.to_str());
+        notice!("{}", usage::words(error, command));
     }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bad_usage_is_2_but_where_2_may_be_the_jobs() {
-        let of = |line: &str| usage(true, line.split_ascii_whitespace().map(OsString::from)).code();
-        for line in
-            ["run", "run --bad x", "--json wait --bad", "--state-dir stop run --", "--color=never run"]
-        {
-            assert_eq!(of(line), 125, "{line}");
-        }
-        for line in ["", "--bad", "stop --bad wait", "logs run --bad", "--state-dir run ls --bad"] {
-            assert_eq!(of(line), 2, "{line}");
-        }
-        assert_eq!(usage(false, std::iter::empty()), Exit::Done);
-    }
+    usage::exit(given())
 }

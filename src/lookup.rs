@@ -90,12 +90,25 @@ fn find_id(dir: &StateDir, word: &str) -> Result<String> {
     if let Some(entry) = known {
         return Ok(entry.launch.id.clone());
     }
-    let names: Vec<&str> = book.jobs.iter().filter_map(|entry| entry.launch.name.as_deref()).collect();
-    let hint = match nearest(word, &names) {
-        Some(name) => format!("did you mean '{name}'?"),
+    Err(NoSuchJob(format!("no job '{word}' ({})", hint(dir, word, &book.jobs))).into())
+}
+
+/// What somebody may have meant who asked for a job that does not exist.
+fn hint(dir: &StateDir, word: &str, jobs: &[ledger::Entry]) -> String {
+    if jobs.is_empty() {
+        return format!("{} has none; start one: outlive run -- COMMAND", dir.path().display());
+    }
+    let names: Vec<&str> = jobs.iter().filter_map(|entry| entry.launch.name.as_deref()).collect();
+    let ids = || jobs.iter().rev().map(|entry| entry.launch.id.as_str());
+    let begun = || ids().find(|id| is_id_prefix(word) && id.starts_with(word));
+    let mistyped = || ids().find(|id| is_id(word) && distance(word, id) == 1);
+    match nearest(word, &names).or_else(begun).or_else(mistyped) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None if word.bytes().all(|byte| byte.is_ascii_digit()) => {
+            "a job is called by its id or name, not by a PID; see 'outlive ls --all'".to_owned()
+        }
         None => "see 'outlive ls --all'".to_owned(),
-    };
-    Err(NoSuchJob(format!("no job '{word}' ({hint})")).into())
+    }
 }
 
 /// The id that the file of a name holds, if that job still exists.
@@ -124,7 +137,7 @@ pub fn named_in_ledger(dir: &StateDir, name: &str) -> Result<Option<String>> {
 }
 
 /// The name with the fewest edits to `word`, if they are few.
-fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let near = names.iter().map(|name| (distance(word, name), *name)).min()?;
     (near.0 <= 2.max(word.len() / 3) && near.0 < word.len()).then_some(near.1)
 }

@@ -20,7 +20,8 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// `--state-dir`, else OUTLIVE_STATE_DIR, else the platform's state directory. Created if missing, 0700.
+    /// `--state-dir`, else OUTLIVE_STATE_DIR, else the platform's state directory. One that is missing stays so: who
+    /// only looks leaves nothing behind, be it under the wrong user or home.
     pub fn resolve(flag: Option<PathBuf>) -> Result<Self> {
         let path = match flag.or_else(|| env::state_dir().map(PathBuf::from)) {
             Some(path) => path,
@@ -33,17 +34,16 @@ impl StateDir {
         let missing = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound && dir.path.symlink_metadata().is_err()
         };
-        let look = || dir.path.metadata();
-        let meta = match look() {
-            Err(error) if missing(&error) => {
-                dir.create()?;
-                look()
-            }
-            found => found,
+        dir.whole = match dir.path.metadata() {
+            Err(error) if missing(&error) => false,
+            found => dir.check(&found.with_context(|| dir.cannot_look())?)?,
         };
-        let meta = meta.with_context(|| format!("cannot look at state directory {}", dir.path.display()))?;
-        dir.whole = dir.check(&meta)?;
         Ok(dir)
+    }
+
+    fn cannot_look(&self) -> String {
+        let shown = self.path.display();
+        format!("cannot look at state directory {shown} (set OUTLIVE_STATE_DIR to a directory of yours)")
     }
 
     /// A state directory that somebody else has checked: a supervisor's, from its launcher.
@@ -104,9 +104,14 @@ impl StateDir {
         own(&self.readers())
     }
 
-    /// Makes what the first launch needs.
+    /// Makes what the first launch needs, 0700.
     pub fn prepare(&self) -> Result<()> {
-        if self.whole { Ok(()) } else { self.create() }
+        if self.whole {
+            return Ok(());
+        }
+        self.create()?;
+        // Somebody else may have been faster.
+        self.check(&self.path.metadata().with_context(|| self.cannot_look())?).map(drop)
     }
 
     pub fn path(&self) -> &Path {
@@ -205,7 +210,10 @@ impl RunDir {
 fn own(path: &Path) -> Result<bool> {
     let meta = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        meta => meta.with_context(|| format!("cannot look at {}", path.display()))?,
+        meta => meta.with_context(|| {
+            let above = path.parent().unwrap_or(path).display();
+            format!("cannot look at {} (chmod u+rwx {above}, if it is yours)", path.display())
+        })?,
     };
     if !meta.is_dir() || meta.uid() != sys::user() || meta.permissions().mode() & 0o022 != 0 {
         bail!(

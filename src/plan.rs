@@ -47,10 +47,13 @@ pub fn find_owner(word: &str) -> Result<Owner> {
             .parse()
             .ok()
             .filter(|&pid: &i32| pid > 0)
-            .with_context(|| format!("owner '{number}' is not a PID (use a number, or 'parent')"))?,
+            .with_context(|| format!("owner '{number}' is not a PID (name a number, or 'parent')"))?,
     };
     let gone = || format!("owner {pid} is not alive; nothing was launched");
-    let process = Handle::open(pid).with_context(gone)?;
+    let process = match Handle::open(pid) {
+        Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => bail!(gone()),
+        opened => opened.with_context(|| format!("cannot tell whether owner {pid} is alive"))?,
+    };
     let id: ProcessId = match proc::look(pid) {
         proc::Seen::Alive(stat) => stat.id(),
         proc::Seen::Gone => bail!(gone()),

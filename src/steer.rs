@@ -281,7 +281,7 @@ pub fn help() -> Result<()> {
     let order: Order = serde_json::from_slice(&text)?;
     let answer = match carry_out(&order) {
         Ok(survivors) => Answer { survivors, error: None },
-        Err(error) => Answer { survivors: Vec::new(), error: Some(format!("{error:#}")) },
+        Err(error) => Answer { survivors: Vec::new(), error: Some(crate::words::of(&error)) },
     };
     let _ = line.write_all(&serde_json::to_vec(&answer)?);
     Ok(())

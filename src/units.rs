@@ -67,6 +67,24 @@ pub fn size(text: &str) -> Result<Option<u64>, String> {
     count.checked_mul(1 << shift).map(Some).ok_or_else(bad)
 }
 
+/// A whole number, 0 or above.
+pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(|| format!("'{text}' is not a number (examples: 0, 20)"))
+}
+
+/// A process has a number above 0.
+pub fn pid(text: &str) -> Result<i32, String> {
+    number(text).ok().filter(|&pid| pid > 0).ok_or_else(|| format!("'{text}' is not a PID (see 'ps')"))
+}
+
+pub fn port(text: &str) -> Result<u16, String> {
+    number(text)
+        .ok()
+        .filter(|&port| port > 0)
+        .ok_or_else(|| format!("'{text}' is not a TCP port (1 to 65535)"))
+}
+
 /// A size for people.
 pub fn show_size(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -138,5 +156,14 @@ mod tests {
         for bad in ["", "k", "1x", "-1", "99999999999999T", "1.5G"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!((number("0"), pid("1"), port("65535")), (Ok(0_u64), Ok(1), Ok(65535)));
+        for bad in ["", "-1", "+1", "x", "1.5", "99999999999999999999", " 1"] {
+            assert!(number::<u64>(bad).is_err() && pid(bad).is_err() && port(bad).is_err(), "{bad}");
+        }
+        assert!(pid("0").is_err() && port("0").is_err() && port("65536").is_err());
     }
 }

@@ -1,5 +1,8 @@
 //! `doctor`: what this machine and this state directory can do, and what each lack costs.
 
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 
 use super::App;
@@ -31,6 +34,7 @@ pub fn doctor(app: &App) -> Result<Exit> {
 }
 
 fn checks(app: &App) -> Vec<Check> {
+    let probe = Probe::new(app);
     let mut all = machine::checks();
     all.extend([
         Check::new(
@@ -39,13 +43,18 @@ fn checks(app: &App) -> Vec<Check> {
             "on a shared file system a reboot cannot be told from another host",
         ),
         Check::new(
+            "files can be made in the state directory",
+            probe.file.is_some(),
+            "nothing can be launched or recorded; set OUTLIVE_STATE_DIR to a directory that you can write",
+        ),
+        Check::new(
             "locks work in the state directory",
-            Flock::attempt(&app.dir().ledger_lock()).is_ok(),
+            probe.file.is_none() || Flock::attempt(&probe.path).is_ok_and(|lock| lock.is_some()),
             "nothing can be recorded; put the state directory on a local file system",
         ),
         Check::new(
             "holes can be punched in the state directory",
-            can_punch(app),
+            probe.file.as_ref().is_none_or(crate::sys::disk::can_punch),
             "--max-output has no effect: a job's output can fill the disk; use ext4, xfs, btrfs or tmpfs",
         ),
     ]);
@@ -59,16 +68,33 @@ fn checks(app: &App) -> Vec<Check> {
             },
         }),
         Err(error) => {
-            all.push(Check { what: "the ledger can be read", pass: false, cost: format!("{error:#}") })
+            all.push(Check { what: "the ledger can be read", pass: false, cost: crate::words::of(&error) })
         }
     }
     all
 }
 
-/// Tried on a file of our own, which goes at once.
-fn can_punch(app: &App) -> bool {
-    let path = app.dir().path().join(format!(".doctor.{}", std::process::id()));
-    let punched = crate::fs::create_new(&path).is_ok_and(|file| crate::sys::disk::can_punch(&file));
-    let _ = std::fs::remove_file(path);
-    punched
+/// A file of our own in the state directory, on which things are tried; it goes with this. Where the directory is
+/// still to be made, what is above it answers for it.
+struct Probe {
+    path: PathBuf,
+    /// None if it could not be made.
+    file: Option<File>,
+}
+
+impl Probe {
+    fn new(app: &App) -> Self {
+        let there = app.dir().path().ancestors().find(|path| path.is_dir());
+        let path = there.unwrap_or(Path::new("/")).join(format!(".outlive-doctor.{}", std::process::id()));
+        let file = crate::fs::create_new(&path).ok();
+        Self { path, file }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }

@@ -22,12 +22,13 @@ use crate::sys::watch::Watch;
 const ARRIVAL: Duration = Duration::from_millis(600);
 
 pub fn events(app: &App, args: &Events) -> Result<Exit> {
-    if let Some(name) = &args.reader {
-        check_name(name).map_err(anyhow::Error::msg)?;
-    }
     // Two readers of one name would both tell the same, each once.
     let _alone = match &args.reader {
-        Some(name) => Some(reader_lock(app.dir(), name)?),
+        Some(name) => {
+            // A position is kept from the first call on.
+            app.dir().prepare()?;
+            Some(reader_lock(app.dir(), name)?)
+        }
         None => None,
     };
     let mut seen = match &args.reader {
@@ -35,9 +36,12 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         None => args.since.unwrap_or(0),
     };
     settle(app)?;
-    // The directory, in which the ledger may be replaced.
-    let watch = if args.follow { Watch::of_directory(app.dir().path()) } else { None };
+    let mut watched = None;
     loop {
+        if args.follow && watched.is_none() {
+            // The directory, in which the ledger may be replaced. There may be none yet.
+            watched = Watch::of_directory(app.dir().path());
+        }
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
         if !super::print_all(&text)? {
@@ -50,7 +54,7 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
                 write_position(app.dir(), name, seen, app.observer.sync)?;
             }
         }
-        if !args.follow || !sleep(watch.as_ref())? {
+        if !args.follow || !sleep(watched.as_ref())? {
             return Ok(Exit::Done);
         }
     }

@@ -31,8 +31,14 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         None => latest,
     };
     let path = launch.output.clone();
-    let file = File::open(path.as_path())
-        .with_context(|| format!("the output of job {id} is not there any more: {}", path.display()))?;
+    let file = match File::open(path.as_path()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Refused(format!("the output of job {id} is gone: {}", path.display())).into());
+        }
+        opened => {
+            opened.with_context(|| format!("cannot read the output of job {id}, {}", path.display()))?
+        }
+    };
     let end = match args.run {
         Some(_) => end_of_run(&file, app.dir(), &launch)?,
         None => None,

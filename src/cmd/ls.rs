@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::App;
 use crate::assess::Assessed;
@@ -11,10 +11,12 @@ use crate::cli::Ls;
 use crate::exit::Exit;
 use crate::ledger;
 use crate::lookup;
+use crate::paths::StateDir;
 use crate::sys::clock;
 use crate::table::{self, Style};
 use crate::units::show_duration;
 use crate::view::{JobView, command_line, state_words};
+use crate::words;
 
 /// How often a live table is drawn again.
 const REDRAW: Duration = Duration::from_secs(1);
@@ -24,7 +26,8 @@ pub fn ls(app: &App, args: &Ls) -> Result<Exit> {
         return once(app, args);
     }
     if app.json || !std::io::stdout().is_terminal() {
-        bail!("--watch draws on a terminal (for a program: outlive events --follow)");
+        notice!("--watch draws on a terminal (for a program: outlive events --follow)");
+        return Ok(Exit::Usage);
     }
     loop {
         super::print(b"\x1b[H\x1b[2J")?;
@@ -44,7 +47,7 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
         match lookup::find(app.dir(), word) {
             Ok(launch) => wanted.push(launch.id),
             Err(error) => {
-                notice!("{error:#}");
+                notice!("{}", words::of(&error));
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -77,7 +80,7 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
             && args.labels.is_empty()
             && args.state.is_empty()
             && args.owner.is_none());
-        tell_hidden(&hidden, shown.is_empty() && !filtered);
+        tell_hidden(&hidden, (shown.is_empty() && !filtered).then(|| app.dir()));
     }
     Ok(exit)
 }
@@ -106,7 +109,7 @@ fn print_table(app: &App, jobs: &[Assessed]) -> Result<()> {
 }
 
 /// Says how many ended jobs are not shown, so that nothing seems to have vanished.
-fn tell_hidden(hidden: &[Assessed], nothing_shown: bool) {
+fn tell_hidden(hidden: &[Assessed], nothing_in: Option<&StateDir>) {
     let newest =
         hidden.iter().filter_map(|job| job.outcome.as_ref()).map(|outcome| outcome.at.as_str()).max();
     match (newest, hidden.len()) {
@@ -116,8 +119,11 @@ fn tell_hidden(hidden: &[Assessed], nothing_shown: bool) {
         (Some(at), count) => {
             notice!("{count} ended jobs are not shown; the newest ended {} (see 'outlive ls --all')", ago(at))
         }
-        (None, _) if nothing_shown => notice!("no jobs (start one: outlive run -- COMMAND)"),
-        (None, _) => {}
+        (None, _) => {
+            if let Some(dir) = nothing_in {
+                notice!("no jobs in {} (start one: outlive run -- COMMAND)", dir.path().display());
+            }
+        }
     }
 }
 

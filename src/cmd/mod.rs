@@ -26,6 +26,7 @@ use crate::lookup::{self, NoSuchJob};
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::spawn::Line;
+use crate::words;
 
 /// What every command is given.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct App {
 /// Runs the command that was asked for. `line` leads to a supervisor that was forked early, if one was.
 pub fn dispatch(cli: Cli, umask: u32, line: Option<Line>) -> Result<Exit> {
     let dir = StateDir::resolve(cli.global.state_dir)?;
-    let observer = Observer::new(dir, crate::env::sync());
+    let observer = Observer::new(dir, crate::env::sync()?);
     let app = App { observer, json: cli.global.json, color: cli.global.color, umask };
     match cli.command {
         Command::Run(args) => run::run(&app, *args, line),
@@ -69,15 +70,15 @@ impl App {
         let mut book = match ledger::read(self.dir()) {
             Ok(book) => book,
             // Never shown as an empty list.
-            Err(error) => Book::unreadable(format!("{error:#}")),
+            Err(error) => Book::unreadable(words::of(&error)),
         };
         if !book.damage.is_empty() {
-            let path = self.dir().ledger();
-            notice!(
-                "the ledger {} is damaged: {}; nothing was changed, jobs are found by their files",
-                path.display(),
-                book.damage.join(", ")
-            );
+            let damage = book.damage.join(", ");
+            let said = match self.dir().ledger().display().to_string() {
+                path if damage.contains(&path) => damage,
+                path => format!("the ledger {path} is damaged: {damage}"),
+            };
+            notice!("{said}; nothing was changed, jobs are found by their files");
         }
         if !book.damage.is_empty() || book.incomplete {
             let missing = self.add_by_files(&mut book)?;
@@ -99,7 +100,7 @@ impl App {
             match store::latest_launch(self.dir(), &id) {
                 Ok((Some(launch), _)) => book.add(launch),
                 Ok((None, _)) => {}
-                Err(error) => notice!("{error:#}"),
+                Err(error) => notice!("{}", words::of(&error)),
             }
         }
         Ok(book.jobs.len() - known)
@@ -138,7 +139,7 @@ impl App {
         let told =
             settled.and_then(|job| if untold { self.tell_ledger(&job).map(|()| job) } else { Ok(job) });
         told.unwrap_or_else(|error| {
-            notice!("cannot judge job {}: {error:#}", launch.id);
+            notice!("cannot judge job {}: {}", launch.id, words::of(&error));
             Assessed::unjudged(launch)
         })
     }
@@ -165,7 +166,7 @@ impl App {
             match lookup::find(self.dir(), word).and_then(&mut act) {
                 Ok(value) => done.push(value),
                 Err(error) => {
-                    notice!("{error:#}");
+                    notice!("{}", words::of(&error));
                     exit = exit.first(exit_of(&error));
                 }
             }

@@ -46,6 +46,7 @@ fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(As
     if !job.judgement.supervised || !matches!(job.state(), State::Running | State::Paused) {
         let hint = match job.state() {
             State::Orphaned => " (give it a supervisor: outlive reap --orphans adopt)",
+            state if state.is_final() => " (start it again: outlive restart)",
             _ => "",
         };
         notice!("job {id} is {}: it can be neither paused nor resumed{hint}", job.state().word());

@@ -14,6 +14,7 @@ use crate::ledger::{self, Patience, Record};
 use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
+use crate::words;
 
 pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     let (mut chosen, mut exit): (Vec<Assessed>, Exit) = if args.jobs.is_empty() {
@@ -57,7 +58,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         match one(app, &job.launch) {
             Ok(()) => pruned.push(view),
             Err(error) => {
-                notice!("cannot prune job {}: {error:#}", job.id());
+                notice!("cannot prune job {}: {}", job.id(), words::of(&error));
                 exit = exit.first(Exit::NotDone);
             }
         }
@@ -106,6 +107,7 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
         forget_name(app, name, id);
     }
     store::delete(app.dir(), id)
+        .context("it is forgotten, but its files are still there ('outlive reap' deletes them)")
 }
 
 /// Deleted under its lock only: somebody may be launching under this name right now. A name that stays leads

@@ -18,6 +18,7 @@ use crate::state::State;
 use crate::steer::{self, Stop};
 use crate::store::{self, Sidecar};
 use crate::view::{JobView, SCHEMA};
+use crate::words;
 
 /// How long a launcher may take from a job's directory to the sidecar of its run.
 const LAUNCH_TIME: std::time::Duration = std::time::Duration::from_secs(60);
@@ -99,27 +100,30 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
             Ok(Some((view, done))) => {
                 if !app.json {
                     progress.clear();
-                    super::print(line(&view).as_bytes())?;
+                    super::print(line(&view, args.dry_run).as_bytes())?;
                 }
                 exit = exit.first(done);
                 views.push(serde_json::to_value(view)?);
             }
             Ok(None) => {}
             Err(error) => {
-                notice!("cannot reap job {id}: {error:#}");
+                notice!("cannot reap job {id}: {}", words::of(&error));
                 exit = exit.first(Exit::NotDone);
             }
         }
     }
     progress.clear();
-    let cleared = if args.labels.is_empty() { debris(app, args.dry_run)? } else { Vec::new() };
+    let (cleared, all) =
+        if args.labels.is_empty() { debris(app, args.dry_run)? } else { (Vec::new(), Exit::Done) };
+    exit = exit.first(all);
     for (id, reason) in cleared {
         if app.json {
             views.push(
                 serde_json::json!({ "schema": SCHEMA, "id": id, "action": "cleared", "reason": reason }),
             );
         } else {
-            super::print(format!("{id}: cleared: {reason}\n").as_bytes())?;
+            let would = if args.dry_run { "would be " } else { "" };
+            super::print(format!("{id}: {would}cleared: {reason}\n").as_bytes())?;
         }
     }
     if app.json {
@@ -177,7 +181,7 @@ fn recover(app: &App, dry_run: bool) -> Result<()> {
             continue;
         }
         if let Err(error) = recover_one(app, &id, dry_run) {
-            notice!("cannot recover job {id}: {error:#}");
+            notice!("cannot recover job {id}: {}", words::of(&error));
         }
     }
     Ok(())
@@ -203,10 +207,10 @@ fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
 }
 
 /// Clears jobs that were never launched (no launch record, and locks that nobody holds but us), and what a prune
-/// that was broken off has left. Returns their ids and why.
-fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
+/// that was broken off has left. Returns their ids and why. One that cannot be cleared does not keep the others from it.
+fn debris(app: &App, dry_run: bool) -> Result<(Vec<(String, &'static str)>, Exit)> {
     let book = ledger::read(app.dir())?;
-    let mut cleared = Vec::new();
+    let (mut cleared, mut exit) = (Vec::new(), Exit::Done);
     if !dry_run {
         fs::remove_hidden(&app.dir().jobs());
     }
@@ -224,8 +228,10 @@ fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
         {
             continue;
         }
-        if !dry_run {
-            store::delete(app.dir(), &id)?;
+        if !dry_run && let Err(error) = store::delete(app.dir(), &id) {
+            notice!("cannot clear what is left of job {id}: {}", words::of(&error));
+            exit = Exit::NotDone;
+            continue;
         }
         let why = if pruned {
             "it was pruned, and the deletion was broken off"
@@ -234,7 +240,7 @@ fn debris(app: &App, dry_run: bool) -> Result<Vec<(String, &'static str)>> {
         };
         cleared.push((id, why));
     }
-    Ok(cleared)
+    Ok((cleared, exit))
 }
 
 /// Whether a directory that the ledger does not know may be all that is left of a job. A record that cannot be read
@@ -275,10 +281,11 @@ fn claim(run: &RunDir) -> Result<Claim> {
     Ok(if RunLock::Both.attempt(&file)? { Claim::Ours(file) } else { Claim::Held })
 }
 
-fn line(view: &JobView) -> String {
+fn line(view: &JobView, dry_run: bool) -> String {
     let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let reason = view.reason.clone().unwrap_or_default();
-    format!("{}{name}: {}, {}: {reason}\n", view.id, view.action.unwrap_or_default(), view.state)
+    let would = if dry_run { "would be " } else { "" };
+    format!("{}{name}: {would}{}, {}: {reason}\n", view.id, view.action.unwrap_or_default(), view.state)
 }
 
 #[cfg(test)]

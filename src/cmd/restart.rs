@@ -16,6 +16,7 @@ use crate::plan::{Plan, candidates, find_owner};
 use crate::steer::{self, Stop};
 use crate::sys::{clock, spawn};
 use crate::view::JobView;
+use crate::words;
 
 pub fn restart(app: &App, args: &Restart) -> Result<Exit> {
     let (views, mut exit) = app.each(&args.jobs, |launch| one(app, args, launch));
@@ -73,13 +74,13 @@ fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<Job
                 Record::Note { kind: "restarted", id: id.clone(), run, at: clock::now(), detail: None };
             // The run is recorded as launched already; that it is a restart is seen from its number, too.
             if let Err(error) = ledger::append(app.dir(), &[note], Patience::Command, false) {
-                notice!("job {id} was restarted, but the ledger does not say so: {error:#}");
+                notice!("job {id} was restarted, but the ledger does not say so: {}", words::of(&error));
             }
             tell(app, launch)
         }
         other => {
             let view = super::run::failed_view(app, &other)?;
-            super::run::not_running(app, &plan.argv, other).map(|exit| (view, exit))
+            super::run::not_running(app, plan, other).map(|exit| (view, exit))
         }
     }
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use regex_lite::Regex;
 
 use super::App;
 use crate::assess::Assessed;
@@ -17,7 +15,7 @@ use crate::cli::{OnOwner, Run};
 use crate::environment::{secrets, unmark};
 use crate::exit::Exit;
 use crate::fs::{Flock, RunLock};
-use crate::job::{Cause, DEFAULT_GRACE_MS, Extras, Launch, OnOwnerExit, Stdin, check_name};
+use crate::job::{Cause, DEFAULT_GRACE_MS, Extras, Launch, OnOwnerExit, Stdin};
 use crate::launch::{self, Launched};
 use crate::lookup;
 use crate::plan::{Plan, find_owner};
@@ -26,7 +24,8 @@ use crate::state::State;
 use crate::steer::{self, Stop};
 use crate::sys::clock;
 use crate::sys::spawn::{self, Line};
-use crate::view::{JobView, state_words};
+use crate::view::{JobView, command_line, state_words};
+use crate::words;
 
 /// How long a launch may take whose launcher has gone.
 const START_WAIT: Duration = Duration::from_secs(2);
@@ -46,10 +45,7 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
     let ready = conditions(&args)?;
     // From the check of a name to the launch record, nobody else may launch under it.
     let name_lock = match &args.name {
-        Some(name) => {
-            check_name(name).map_err(anyhow::Error::msg)?;
-            Some(Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?)
-        }
+        Some(name) => Some(Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?),
         None => None,
     };
     if let (Some(name), Some(held)) = (&args.name, &name_lock)
@@ -83,7 +79,7 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
             if let (true, Some(view)) = (app.json, failed_view(app, &other)?) {
                 super::print_json(&view)?;
             }
-            not_running(app, &plan.argv, other)
+            not_running(app, &plan, other)
         }
     }
 }
@@ -131,9 +127,8 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
 }
 
 fn conditions(args: &Run) -> Result<Conditions> {
-    let regex = |text: &String| Regex::new(text).with_context(|| format!("bad regular expression '{text}'"));
     Ok(Conditions {
-        log: args.ready_log.as_ref().map(regex).transpose()?,
+        log: args.ready_log.clone(),
         port: args.ready_port,
         file: args.ready_file.as_ref().map(absolute).transpose()?.map(NewFile::expected),
         command: args.ready_cmd.clone(),
@@ -158,25 +153,22 @@ fn absolute(path: &PathBuf) -> Result<PathBuf> {
 }
 
 /// Reports a launch in which the command was not executed, or cannot be shown to have been.
-pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<Exit> {
+pub fn not_running(app: &App, plan: &Plan, launched: Launched) -> Result<Exit> {
+    let (argv, cwd) = (&plan.argv, &plan.cwd);
     let program = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     match launched {
         Launched::NotExecuted { exec: true, errno, .. } => {
-            let error = std::io::Error::from_raw_os_error(errno);
             let missing = errno == nix::libc::ENOENT || errno == nix::libc::ENOTDIR;
-            let hint = if missing && argv.len() == 1 && program.contains(' ') {
-                " (a shell command line? use: outlive run -- sh -c '…')"
-            } else {
-                ""
-            };
-            notice!("cannot execute '{program}': {error}{hint}");
+            let why = not_executable(&program, cwd, errno, argv.len() == 1);
+            notice!("cannot execute '{program}': {why}");
             Ok(Exit::Job(if missing { 127 } else { 126 }))
         }
         Launched::NotExecuted { errno: 0, .. } => {
             bail!("the launch of '{program}' was broken off before it was executed")
         }
         Launched::NotExecuted { errno, .. } => {
-            bail!("cannot launch '{program}': {}", std::io::Error::from_raw_os_error(errno))
+            let why = words::plain(&io::Error::from_raw_os_error(errno));
+            bail!("cannot launch '{program}' in {}: {why}", cwd.display())
         }
         Launched::Unconfirmed(launch) | Launched::Running(launch) => {
             let id = launch.id.clone();
@@ -186,6 +178,27 @@ pub fn not_running(app: &App, argv: &[OsString], launched: Launched) -> Result<E
                 job.state().word()
             )
         }
+    }
+}
+
+/// Why, and what may be done about it. `alone`: without arguments.
+fn not_executable(program: &str, cwd: &Path, errno: i32, alone: bool) -> String {
+    use nix::libc::{EACCES, ENOENT};
+    let path = cwd.join(program);
+    let why = words::plain(&io::Error::from_raw_os_error(errno));
+    match errno {
+        ENOENT if program.is_empty() => "it is empty".to_owned(),
+        ENOENT if alone && program.contains(' ') => {
+            let line = command_line(&[program.into()]);
+            format!("{why} (is it a line for the shell? outlive run -- sh -c {line})")
+        }
+        ENOENT if program.contains('/') && path.exists() => {
+            format!("{why} (it is there: the interpreter in its first line is not)")
+        }
+        ENOENT if !program.contains('/') => "not found in PATH".to_owned(),
+        EACCES if program.contains('/') && path.is_dir() => "it is a directory".to_owned(),
+        EACCES if program.contains('/') && path.is_file() => format!("{why} (chmod +x it?)"),
+        _ => why,
     }
 }
 
@@ -217,15 +230,9 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
         None => here()?,
     };
     let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    for pair in &args.env {
-        let bytes = pair.as_bytes();
-        let Some(at) = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0) else {
-            bail!("'{}' is not K=V (use -e K=V)", pair.to_string_lossy());
-        };
-        let part = |raw: &[u8]| std::ffi::OsStr::from_bytes(raw).to_owned();
-        let (key, value) = (part(&bytes[..at]), part(&bytes[at + 1..]));
-        env.retain(|(known, _)| *known != key);
-        env.push((key, value));
+    for (key, value) in &args.env {
+        env.retain(|(known, _)| known != key);
+        env.push((key.clone(), value.clone()));
     }
     unmark(&mut env);
     let owner = args.owner.as_deref().map(find_owner).transpose()?;

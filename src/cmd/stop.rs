@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::job::{Cause, Launch};
 use crate::steer::{self, Asked, Stop, Stopped};
 use crate::view::{JobView, Survivor};
+use crate::words;
 
 pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
     let how = Stop { signal: args.signal, grace: args.grace, cause: Cause::Stop };
@@ -33,7 +34,7 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
         match steer::ask(&app.observer, launch, how) {
             Ok(stop) => asked.push(stop),
             Err(error) => {
-                notice!("{error:#}");
+                notice!("{}", words::of(&error));
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -50,7 +51,7 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
                 }
             }
             Err(error) => {
-                notice!("{error:#}");
+                notice!("{}", words::of(&error));
                 exit = exit.first(super::exit_of(&error));
             }
         }
@@ -116,7 +117,7 @@ pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
         while interrupt.wait().is_ok() {
             let stop = Stop { signal: None, grace, cause: Cause::Stop };
             if let Err(error) = steer::ask(&observer, launch.clone(), stop) {
-                notice!("{error:#}");
+                notice!("{}", words::of(&error));
             }
             grace = Some(std::time::Duration::ZERO);
         }

@@ -17,6 +17,7 @@ use crate::output::{self, Until};
 use crate::sys::clock;
 use crate::view::{JobView, state_words};
 use crate::waiting::{Waited, until_over};
+use crate::words;
 
 /// What a shell reports of a program that wrote into a pipe nobody reads: 128 + SIGPIPE.
 const SIGPIPE_STATUS: u8 = 141;
@@ -31,11 +32,14 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
         args.jobs.iter().map(|word| lookup::find(app.dir(), word)).collect()
     };
     for error in found.iter().filter_map(|found| found.as_ref().err()) {
-        notice!("{error:#}");
+        notice!("{}", words::of(error));
     }
     let known = found.iter().filter(|found| found.is_ok()).count();
     if args.any && known == 0 {
-        bail!("no job to wait for");
+        bail!("no job to wait for (see 'outlive ls --all')");
+    }
+    if found.is_empty() {
+        notice!("no job is alive: there is nothing to wait for");
     }
     let mut exit = Exit::Done;
     let mut views = Vec::new();

@@ -54,7 +54,7 @@ impl Supervisor {
         }
         match command.spawn() {
             Ok(child) => self.hook = i32::try_from(child.id()).ok(),
-            Err(error) => self.note("on-exit", Some(format!("not started: {error}"))),
+            Err(error) => self.note("on-exit", Some(format!("not started: {}", crate::words::plain(&error)))),
         }
     }
 

@@ -151,7 +151,7 @@ fn never_executed(supervisor: &Supervisor, reached: Reached) -> Option<Failure> 
         };
         Some(Failure { outcome, tag, errno })
     };
-    let told = |errno: i32| io::Error::from_raw_os_error(errno).to_string();
+    let told = |errno: i32| crate::words::plain(&io::Error::from_raw_os_error(errno));
     let killed = || "killed before the command was executed".to_owned();
     match reached {
         // Executed, or killed in the act: a dead leader that still bears our name never was the command.

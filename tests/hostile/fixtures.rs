@@ -88,7 +88,7 @@ fn format_1_ledger() {
 #[test]
 fn format_1_state_directory() {
     let env = TestEnv::new();
-    env.outlive(["ls"]).ok();
+    env.prepare();
     fs::write(env.ledger(), fixture("ledger.jsonl")).unwrap();
     fs::create_dir(env.state().join("jobs/a1b2c3d")).unwrap();
     fs::create_dir(env.run_dir("a1b2c3d", 2)).unwrap();

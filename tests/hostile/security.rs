@@ -106,7 +106,7 @@ fn a_link_to_the_directory_of_somebody_else_is_refused() {
 fn a_link_in_place_of_a_part_of_the_directory_is_refused() {
     for part in ["jobs", "names"] {
         let env = TestEnv::new();
-        env.outlive(["ls"]).ok();
+        env.prepare();
         let theirs = env.work().join("theirs");
         fs::create_dir(&theirs).unwrap();
         let _ = fs::remove_dir(env.state().join(part));
@@ -120,7 +120,7 @@ fn a_link_in_place_of_a_part_of_the_directory_is_refused() {
 fn a_part_of_the_directory_that_is_somebody_elses_is_refused() {
     for part in ["jobs", "names"] {
         let env = TestEnv::new();
-        env.outlive(["ls"]).ok();
+        env.prepare();
         if chown(env.state().join(part), NOBODY, NOBODY).is_err() {
             return skipped("a part that is somebody else's", "not root");
         }
@@ -148,7 +148,7 @@ fn nothing_is_written_through_a_planted_link() {
         ["ledger.jsonl", "ledger.lock", "names/web", "readers/inbox", "readers/.inbox", ".ledger.jsonl.1"]
     {
         let env = TestEnv::new();
-        env.outlive(["ls"]).ok();
+        env.prepare();
         fs::create_dir(env.state().join("readers")).unwrap();
         fs::set_permissions(env.state().join("readers"), fs::Permissions::from_mode(0o700)).unwrap();
         let victim = env.home().join("victim");

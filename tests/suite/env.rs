@@ -39,6 +39,14 @@ impl TestEnv {
         self.root.join("state")
     }
 
+    /// Makes the state directory, as the first launch does.
+    pub(crate) fn prepare(&self) {
+        use std::os::unix::fs::DirBuilderExt;
+        for path in [self.state(), self.state().join("jobs"), self.state().join("names")] {
+            fs::DirBuilder::new().mode(0o700).create(path).unwrap();
+        }
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.root.join("home")
     }

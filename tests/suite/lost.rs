@@ -106,7 +106,7 @@ fn case_15_an_orphan_can_be_restarted_and_paused_it_can_not_be() {
 #[test]
 fn case_17_a_killed_outlive_is_in_nobodys_way() {
     let env = TestEnv::new();
-    env.outlive(["ls"]).ok();
+    env.prepare();
     // Wherever the kill happens to hit them.
     for words in [&["run", "--name", "web", "--", "true"][..], &["reap"], &["ls", "-a"]] {
         for _ in 0..8 {
@@ -137,7 +137,7 @@ fn case_17_a_killed_outlive_is_in_nobodys_way() {
 #[test]
 fn case_17_a_launcher_killed_before_the_record_has_executed_nothing() {
     let env = TestEnv::new();
-    env.outlive(["ls"]).ok();
+    env.prepare();
     let lock = Held::new(&env.state().join("ledger.lock"));
     let words = ["run", "--name", "web", "--", "touch", "executed"];
     let mut launcher = lock.block(&mut env.command(words));

@@ -13,6 +13,7 @@ mod ledger;
 mod lifetimes;
 mod lock;
 mod lost;
+mod messages;
 mod names;
 mod odd;
 mod process;

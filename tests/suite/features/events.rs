@@ -88,6 +88,15 @@ fn followers_hear_of_things_as_they_happen() {
 }
 
 #[test]
+fn a_follower_may_be_there_before_the_first_job() {
+    let env = TestEnv::new();
+    let mut out = env.fifo("out");
+    let _all = Background::into(&env, ["events", "-f"], &out);
+    let id = env.run(["true"]);
+    assert_eq!(serde_json::from_str::<Value>(&out.line()).unwrap()["id"], *id);
+}
+
+#[test]
 fn a_named_reader_is_told_each_once_and_keeps_its_own_place() {
     let env = TestEnv::new();
     let id = ended(&env);
@@ -98,7 +107,7 @@ fn a_named_reader_is_told_each_once_and_keeps_its_own_place() {
     let newest = *seqs(&events(&env, &["--ends"])).last().unwrap();
     assert_eq!((told("b"), told("b")), (vec![2, newest], vec![]));
     assert_eq!((told("a"), told("a")), (vec![newest], vec![]));
-    env.outlive(["events", "--reader", "../a"]).refused(125, "name");
+    env.outlive(["events", "--reader", "../a"]).refused(2, "not a name");
 }
 
 /// At least once: a reader that is killed in the middle of its output is told the same again.

@@ -72,6 +72,8 @@ fn the_next_reap_stops_what_nobody_owns() {
     assert_eq!(env.state_of(&id), "running");
     let planned = env.json(["reap", "--dry-run"]);
     assert_eq!((&planned[0]["action"], &planned[0]["state"]), (&json!("stopped"), &json!("running")));
+    let said = env.outlive(["reap", "--dry-run"]).ok().stdout;
+    assert_eq!(said, format!("{id}: would be stopped, running: its owner is gone\n"));
     let done = env.json(["reap"]);
     assert_eq!(done.as_array().unwrap().len(), 1);
     assert_eq!((&done[0]["id"], &done[0]["action"]), (&json!(id), &json!("stopped")));

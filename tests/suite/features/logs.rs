@@ -238,5 +238,5 @@ fn the_status_of_an_output_is_true() {
     fs::remove_file(output["path"].as_str().unwrap()).unwrap();
     let output = env.job(&id)["output"].clone();
     assert_eq!((&output["bytes"], &output["status"]), (&json!(null), &json!("unavailable")));
-    env.outlive(["logs", &id]).refused(125, "not there any more");
+    env.outlive(["logs", &id]).refused(1, "is gone: ");
 }
