@@ -155,17 +155,7 @@ impl RunLock {
     /// The same with a limit: false if it is still held then.
     pub fn wait_for(self, file: &File, limit: Option<Duration>) -> io::Result<bool> {
         let Some(limit) = limit else { return self.wait(file).map(|()| true) };
-        if !self.held(file)? {
-            return Ok(true);
-        }
-        // A thread blocks and this one keeps the time: a timer's signal could come before the call blocks.
-        let (send, receive) = mpsc::channel();
-        let file = file.try_clone()?;
-        sys::thread(move || drop(send.send(self.wait(&file))))?;
-        match receive.recv_timeout(limit) {
-            Ok(result) => result.map(|()| true),
-            Err(_) => Ok(false),
-        }
+        sys::lock::wait_for(file, self.bytes(), limit)
     }
 }
 

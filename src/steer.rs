@@ -2,6 +2,7 @@
 //! gone, a helper in a session of its own. Both go on to the end if the asker dies.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::ledger::{self, Patience, Record};
 use crate::members::{self, RunMark};
 use crate::paths::StateDir;
 use crate::state::State;
+use crate::store::Sidecar;
 use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Stat};
 use crate::sys::{clock, spawn, wait};
@@ -127,7 +129,20 @@ impl Asked {
     }
 }
 
-/// Waits for the supervisor to let go of its lock, which it does when nothing of the job is left.
+/// Waits until the supervisor has recorded an end that left nothing alive, or has let go of the job. False if the
+/// time was over first.
+fn until_empty(exit: &File, limit: Duration) -> io::Result<bool> {
+    let begun = clock::instant();
+    if !RunLock::Unended.wait_for(exit, Some(limit))? {
+        return Ok(false);
+    }
+    // What is left for the supervisor to do then, to tell the ledger, is not the asker's affair.
+    if Sidecar::read(exit)?.counting(true).is_some_and(|outcome| !outcome.lingering) {
+        return Ok(true);
+    }
+    RunLock::Supervised.wait_for(exit, Some(limit.saturating_sub(begun.elapsed())))
+}
+
 fn finish_supervised(
     observer: &Observer,
     job: Assessed,
@@ -137,12 +152,12 @@ fn finish_supervised(
     let (_, grace) = signal_and_grace(&job.launch, stop);
     let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
     let whole = grace.saturating_add(KILL_WAIT + Duration::from_secs(1));
-    let mut ended = RunLock::Supervised.wait_for(exit, Some(whole.min(HEAR_WAIT)))?;
+    let mut ended = until_empty(exit, whole.min(HEAR_WAIT))?;
     if !ended && !control.as_ref().is_some_and(Control::heard) {
         ended = wake(observer, &job, stop)?;
     }
     if !ended {
-        ended = RunLock::Supervised.wait_for(exit, Some(whole))?;
+        ended = until_empty(exit, whole)?;
     }
     let supervised = ended || job.judgement.supervised;
     let after = observer.settle(job.launch.clone())?;
@@ -168,7 +183,7 @@ fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
         supervisor.signal(libc::SIGCONT)?;
     }
     let control = request(observer, &job.launch, stop, HEAR_WAIT)?;
-    if RunLock::Supervised.wait_for(exit, Some(HEAR_WAIT))? {
+    if until_empty(exit, HEAR_WAIT)? {
         return Ok(true);
     }
     if control.as_ref().is_some_and(Control::heard) {

@@ -53,8 +53,7 @@ pub fn until_over(
             return Ok(Waited { job, timed_out: true });
         }
         block(&job, group, left)?;
-        // A job that was pruned meanwhile is answered from its sidecar, which is still open here.
-        if let Some(outcome) = pruned_outcome(&job)? {
+        if let Some(outcome) = recorded(&job)? {
             let job = observer.ended(job.launch, outcome);
             return Ok(Waited { job, timed_out: false });
         }
@@ -82,8 +81,14 @@ fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
     Ok(())
 }
 
-fn pruned_outcome(job: &Assessed) -> Result<Option<Outcome>> {
+/// An end that left nothing alive, from the sidecar that is open here: nothing need be looked at any more. If the job
+/// was pruned meanwhile, nothing more can be.
+fn recorded(job: &Assessed) -> Result<Option<Outcome>> {
     let Some(exit) = &job.exit else { return Ok(None) };
-    let gone = std::os::unix::fs::MetadataExt::nlink(&exit.metadata()?) == 0;
-    Ok(if gone { Sidecar::read(exit)?.counting(false) } else { None })
+    let sidecar = Sidecar::read(exit)?;
+    if let Some(outcome) = sidecar.clone().counting(true).filter(|outcome| !outcome.lingering) {
+        return Ok(Some(outcome));
+    }
+    let pruned = std::os::unix::fs::MetadataExt::nlink(&exit.metadata()?) == 0;
+    Ok(if pruned { sidecar.counting(false) } else { None })
 }

@@ -5,10 +5,12 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
 
+use super::here::alarm::Alarm;
 pub use super::here::lock::holders;
 
 // Systems differ in the type of these numbers, not in that of the fields they are for.
@@ -53,9 +55,24 @@ pub fn held(file: &impl AsFd, bytes: Range<i64>) -> io::Result<bool> {
 
 /// Blocks until nobody holds it.
 pub fn wait(file: &impl AsFd, bytes: Range<i64>) -> io::Result<()> {
+    block(file, bytes, || false).map(drop)
+}
+
+/// The same with a limit: false if it is still held then.
+pub fn wait_for(file: &impl AsFd, bytes: Range<i64>, limit: Duration) -> io::Result<bool> {
+    if !held(file, bytes.clone())? {
+        return Ok(true);
+    }
+    let alarm = Alarm::after(limit)?;
+    block(file, bytes, || alarm.over())
+}
+
+/// False if it was interrupted and that is enough.
+fn block(file: &impl AsFd, bytes: Range<i64>, enough: impl Fn() -> bool) -> io::Result<bool> {
     loop {
         match fcntl(file, libc::F_OFD_SETLKW, &mut request(bytes.clone(), READ)) {
-            Ok(()) => return release(file, bytes),
+            Ok(()) => return release(file, bytes).map(|()| true),
+            Err(Errno::EINTR) if enough() => return Ok(false),
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }

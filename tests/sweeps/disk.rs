@@ -87,7 +87,7 @@ fn a_full_disk_takes_no_end_away() {
         gate.open();
         env.outlive(["wait", &seven]).ended(7);
         env.outlive(["stop", &stopped]).ok();
-        env.outlive(["run", "--", "true"]).refused(125, "No space left");
+        env.outlive(["run", "--", "true"]).refused(125, "no space left");
         let before = jobs(&env.state());
         let list = env.json(["ls", "-a"]);
         assert_eq!(list.as_array().unwrap().len(), 2, "{list}");
@@ -111,7 +111,7 @@ fn a_disk_without_inodes_takes_no_end_away() {
         let stopped = env.run(["--", "sleep", "1000"]);
         small.use_up_inodes();
         env.outlive(["stop", &stopped]).ok();
-        env.outlive(["run", "--", "true"]).refused(125, "No space left");
+        env.outlive(["run", "--", "true"]).refused(125, "no space left");
         assert_eq!(env.state_of(&stopped), "stopped");
         small.free();
         env.outlive(["reap"]).ok();

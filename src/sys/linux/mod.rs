@@ -1,5 +1,6 @@
 //! Linux 5.4 or later: procfs, pidfds, subreapers.
 
+pub(super) mod alarm;
 pub mod disk;
 pub(super) mod handle;
 pub(super) mod lock;
