@@ -62,6 +62,7 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
         observer.sync,
     )?;
     drop(exit);
+    launch::open_gate(&line.fd).context("cannot tell the new supervisor that it is recorded")?;
     match launch::receive(&line.fd)? {
         Some(Message { tag: Message::LAUNCHED, .. }) => observer.assess(launch),
         _ => bail!("the new supervisor of job {id} ended at once"),

@@ -257,9 +257,9 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
     })
 }
 
-/// Lets the leader execute its command. One that is not told so would wait for ever, and we with it. A leader
-/// that died meanwhile is noticed by the answer that does not come.
-fn open_gate(line: &UnixStream) -> nix::Result<()> {
+/// Lets the leader execute its command, or a new supervisor adopt a job. One that is not told so would wait for ever,
+/// and we with it. One that died meanwhile is noticed by the answer that does not come.
+pub(crate) fn open_gate(line: &UnixStream) -> nix::Result<()> {
     use nix::errno::Errno;
     loop {
         match nix::unistd::write(line, b"G") {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -100,6 +100,7 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
     if supervisor.adopted.is_some() {
         let launch = store::read_launch(&supervisor.dir.run(&supervisor.id, numbers.run)).ok().flatten();
         supervisor.started = Duration::from_millis(launch.map_or(0, |launch| launch.boottime_ms));
+        await_gate(line)?;
         return Ok((supervisor, Reached::Exec));
     }
     let mut tables = brief.tables();
@@ -116,6 +117,12 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
     let (pid, reached) = spawn::start_leader(leader)?;
     supervisor.leader = pid;
     Ok((supervisor, reached))
+}
+
+/// Whoever holds the lock of a run is its supervisor only once it is recorded as such: an adopter that ended before
+/// leaves an orphan.
+fn await_gate(mut line: &UnixStream) -> io::Result<()> {
+    line.read_exact(&mut [0])
 }
 
 /// Everything by which somebody may tell a process to end, the ends of children, and writes of the output.

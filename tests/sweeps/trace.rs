@@ -62,6 +62,8 @@ struct Tracer {
     tracees: HashMap<i32, Tracee>,
     /// New processes that stopped before their parent told of them.
     early: HashSet<i32>,
+    /// Somebody's child will never be told of.
+    untold: bool,
 }
 
 /// Runs a command under the tracer until everything that is traced has ended. `after` is done once the command
@@ -77,7 +79,8 @@ pub(crate) fn run(mut command: Command, fault: Fault, after: impl FnOnce()) -> T
     #[allow(clippy::zombie_processes, reason = "the tracer waits for it")]
     let child = command.spawn().expect("ptrace is permitted");
     let caller = i32::try_from(child.id()).unwrap();
-    let mut tracer = Tracer { fault, seen: 0, hit: None, tracees: HashMap::new(), early: HashSet::new() };
+    let mut tracer =
+        Tracer { fault, seen: 0, hit: None, tracees: HashMap::new(), early: HashSet::new(), untold: false };
     tracer.tracees.insert(caller, Tracee { role: 0, process: caller, failing: None });
     let mut code = None;
     let mut first = true;
@@ -134,7 +137,11 @@ impl Tracer {
     fn stopped(&mut self, pid: i32, status: i32) {
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         if !self.tracees.contains_key(&pid) {
-            self.early.insert(pid);
+            if self.untold {
+                ask(libc::PTRACE_DETACH, pid, 0);
+            } else {
+                self.early.insert(pid);
+            }
             return;
         }
         match event {
@@ -166,7 +173,14 @@ impl Tracer {
     fn born(&mut self, parent: i32, event: i32) {
         let mut child: libc::c_ulong = 0;
         // SAFETY: writes one unsigned long.
-        unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, parent, 0, &raw mut child) };
+        let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, parent, 0, &raw mut child) };
+        // A parent that was killed meanwhile tells nothing, and nobody will tell of its child. (To wait for number 0
+        // would take away the end of any child of this program.)
+        if told < 0 || child == 0 {
+            self.untold = true;
+            self.early.drain().for_each(|pid| ask(libc::PTRACE_DETACH, pid, 0));
+            return;
+        }
         let child = i32::try_from(child).unwrap();
         let of = &self.tracees[&parent];
         let thread = event == libc::PTRACE_EVENT_CLONE;
@@ -230,7 +244,7 @@ impl Tracer {
 fn waits(pid: i32) -> bool {
     let mut status = 0;
     // SAFETY: writes one int.
-    let got = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
+    let got = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
     got == pid && libc::WIFSTOPPED(status)
 }
 
