@@ -115,6 +115,12 @@ impl Observer {
         Ok(assessed)
     }
 
+    /// Judges from what is there at this moment: waits for nobody and takes no lock.
+    pub fn glance(&self, launch: Launch) -> Result<Assessed> {
+        let exit = self.open_exit(&launch)?;
+        self.look(launch, exit, None)
+    }
+
     /// A sidecar that is gone or was damaged may have told its end to the ledger.
     fn look_and_ask(&self, launch: Launch, exit: Option<File>) -> Result<Assessed> {
         let seen = self.look(launch, exit, None)?;

@@ -14,6 +14,7 @@ pub mod brief;
 pub mod bytes;
 pub mod cli;
 pub mod cmd;
+pub mod complete;
 pub mod control;
 pub mod env;
 pub mod environment;
@@ -74,6 +75,10 @@ fn early() -> Early {
     }
     if first == steer::HELPER {
         let _ = steer::help();
+        return Early::Done;
+    }
+    if first == cmd::complete::COMPLETE {
+        cmd::complete::complete(words);
         return Early::Done;
     }
     let launches =

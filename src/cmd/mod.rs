@@ -1,5 +1,6 @@
 //! The commands, one file each: gather, decide, act, print.
 
+pub mod complete;
 pub mod doctor;
 pub mod events;
 pub mod logs;

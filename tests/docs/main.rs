@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod completions;
 mod demo;
 mod help;
 mod json;
@@ -13,7 +14,6 @@ mod shell;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use clap_complete::Shell;
 
 /// The whole command line as clap sees it, help texts included.
 fn command() -> clap::Command {
@@ -28,39 +28,6 @@ fn path(name: &str) -> PathBuf {
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-#[test]
-fn completions_are_those_of_the_command_line() {
-    for (shell, name) in [
-        (Shell::Bash, "completions/outlive.bash"),
-        (Shell::Zsh, "completions/_outlive"),
-        (Shell::Fish, "completions/outlive.fish"),
-    ] {
-        let mut generated = Vec::new();
-        clap_complete::generate(shell, &mut outlive::cli::Cli::command(), "outlive", &mut generated);
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(path(name), &generated).unwrap();
-        }
-        let same = std::fs::read(path(name)).is_ok_and(|kept| kept == generated);
-        assert!(same, "{name} is out of date; write it with: UPDATE=1 cargo test --test docs");
-    }
-}
-
-/// Each script is read by its own shell, where that is installed.
-#[test]
-fn completions_are_understood_by_their_shells() {
-    let scripts = [
-        ("bash", "completions/outlive.bash", &["--noprofile", "--norc", "-n"][..]),
-        ("zsh", "completions/_outlive", &["-f", "-n"][..]),
-        ("fish", "completions/outlive.fish", &["--no-config", "--no-execute"][..]),
-    ];
-    for (shell, script, options) in scripts {
-        let Ok(output) = std::process::Command::new(shell).args(options).arg(path(script)).output() else {
-            continue;
-        };
-        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    }
 }
 
 #[test]
