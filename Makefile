@@ -1,6 +1,6 @@
 # Installs what a package would: the program, its manual pages and the completions.
 #
-#   make && make install PREFIX=/usr DESTDIR=/tmp/root     make deb     make dist
+#   make && make install PREFIX=/usr DESTDIR=/tmp/root     make deb     make dist     make check-packages
 
 PREFIX = /usr/local
 DESTDIR =
@@ -8,13 +8,23 @@ CARGO = cargo
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
-BINARY = target/$(TARGET)/release/outlive
+# Apart from `cargo build --release`, which has other flags.
+BUILT = target/package
+BINARY = $(BUILT)/$(TARGET)/release/outlive
 ROOT = $(DESTDIR)$(PREFIX)
+
+# Where the sources of libraries are is nobody's affair but the builder's, and would make each build another.
+CARGO_HOME ?= $(HOME)/.cargo
+REMAP = --config 'target.$(TARGET).rustflags = ["--remap-path-prefix=$(CARGO_HOME)/registry/src=/registry"]'
+
+# All times in packages: that of the commit, or where there is none, of the change log.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+TAR = tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --format=ustar
 
 all: $(BINARY)
 
 $(BINARY): Cargo.toml Cargo.lock build.rs $(shell find src -name '*.rs')
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --target-dir $(BUILT) $(REMAP)
 
 test:
 	$(CARGO) test
@@ -39,8 +49,18 @@ uninstall:
 deb: $(BINARY)
 	packaging/deb $(VERSION) target/deb
 
-dist:
+# The sources, and what `make install` would install; the program is static and needs nothing else.
+dist: $(BINARY)
+	rm -rf target/dist
 	mkdir -p target/dist
-	git archive --prefix=outlive-$(VERSION)/ -o target/dist/outlive-$(VERSION).tar.gz HEAD
+	git archive --format=tar --prefix=outlive-$(VERSION)/ HEAD | gzip -9n >target/dist/outlive-$(VERSION).tar.gz
+	umask 022; $(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/target/dist/ PREFIX=outlive-$(VERSION)-$(TARGET)
+	cd target/dist && $(TAR) -c outlive-$(VERSION)-$(TARGET) | gzip -9n >outlive-$(VERSION)-$(TARGET).tar.gz
+	rm -rf target/dist/outlive-$(VERSION)-$(TARGET)
+	cd target/dist && sha256sum *.tar.gz >SHA256SUMS
 
-.PHONY: all test install uninstall deb dist
+check-packages: deb dist
+	packaging/check target/deb/outlive_$(VERSION)_*.deb target/dist
+	packaging/reproduce
+
+.PHONY: all test install uninstall deb dist check-packages
