@@ -22,7 +22,8 @@ use crate::units;
     after_help = "\
 Start with:  id=$(outlive run -- make)     outlive ls     outlive wait \"$id\"
 
-JOB is an id, a name, or the first 4 or more characters of an id."
+JOB is an id, a name, or the first 4 or more characters of an id.
+More: 'man outlive', 'man outlive-run'; for programs: 'outlive help agents'."
 )]
 pub struct Cli {
     #[command(flatten)]

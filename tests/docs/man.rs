@@ -170,7 +170,7 @@ fn examples(page: &str) -> String {
             _ => script.extend(line.strip_prefix(".Dl ").map(|line| format!("{line}\n"))),
         }
     }
-    script.replace("\\-", "-").replace("\\(dq", "\"").replace("\\&", "")
+    script.replace("\\-", "-").replace("\\e", "\\").replace("\\&", "")
 }
 
 #[test]
@@ -180,6 +180,9 @@ fn the_examples_are_well_formed() {
         let found = shell::commands(&script);
         assert_eq!(found.len(), script.matches("outlive ").count(), "{name}: {found:?}\n{script}");
         assert!(!found.is_empty(), "{name} has no example");
+        // With their indent they fit 80 columns: a formatter would break them.
+        let long = script.lines().find(|line| line.len() > 69);
+        assert_eq!(long, None, "{name}");
         for words in found {
             if let Err(error) = Cli::try_parse_from(&words) {
                 panic!("{name}: {words:?}: {error}");
