@@ -16,8 +16,8 @@ use crate::paths::{StateDir, make_private_all};
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
 use crate::store::{self, Sidecar};
 use crate::sys::handle::Handle;
-use crate::sys::proc::{self, Seen, Stat};
-use crate::sys::{clock, disk};
+use crate::sys::proc::{self, Environs, Seen, Stat};
+use crate::sys::{clock, disk, spawn};
 use crate::words;
 
 /// How long a supervisor may take between its leader's death and the record of it.
@@ -341,7 +341,7 @@ impl Observer {
                     pgid: stat.pgid,
                     sid: stat.sid,
                     stopped: stat.stopped(),
-                    at_gate: stat.comm == members::supervisor_title(&launch.id).as_bytes(),
+                    at_gate: stat.comm == spawn::title(&launch.id).as_bytes(),
                     ..Sighting::default()
                 };
                 // A supervisor answers for its leader; without one, every proof is gathered.
@@ -349,8 +349,7 @@ impl Observer {
                     let mark = RunMark::new(&launch.id, launch.run, self.dir.path()).of(pid)?;
                     seen.marked = (mark != Mark::Unreadable).then_some(mark == Mark::Ours);
                     seen.argv = proc::cmdline(pid)?;
-                    seen.pidfd_inode =
-                        Handle::proven(stat.id()).ok().flatten().and_then(|process| process.inode());
+                    seen.pidfd_inode = Handle::inode_of(pid);
                 }
                 Leader::Alive(seen)
             }
@@ -393,7 +392,14 @@ impl Observer {
         // What could not be looked at for want of a descriptor must not count as a stranger.
         let failed = Cell::new(None);
         let note = |error| failed.set(Some(error));
-        let mark_of = |pid| mark.of(pid).map_err(note).unwrap_or(Mark::Unreadable);
+        let environs = Environs::of(&table)?;
+        let mark_of = |pid| match environs.get(pid) {
+            Ok(environ) => mark.judge(environ.as_deref()),
+            Err(error) => {
+                note(error);
+                Mark::Unreadable
+            }
+        };
         let argv_of = |pid| proc::cmdline(pid).map_err(note).unwrap_or(None);
         let members = members::provable(launch, &table, &mark_of, &argv_of, leader_proven);
         failed.take().map_or(Ok(members), Err)

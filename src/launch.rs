@@ -232,7 +232,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
             pgid: leader.pgid,
             sid: leader.sid,
             start_time: leader.start_time,
-            pidfd_inode: Handle::open(pid).ok().and_then(|process| process.inode()),
+            pidfd_inode: Handle::inode_of(pid),
             place,
         },
         supervisor,

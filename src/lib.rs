@@ -42,8 +42,6 @@ pub mod view;
 pub mod waiting;
 pub mod words;
 
-use nix::sys::stat::{Mode, umask};
-
 use crate::exit::Exit;
 use crate::sys::spawn::{self, Line};
 
@@ -99,7 +97,7 @@ fn early() -> Early {
 
 fn command(line: Option<Line>) -> Exit {
     // Files are 0600 and directories 0700, whatever the caller's umask.
-    let caller_umask = umask(Mode::from_bits_truncate(0o077)).bits();
+    let caller_umask = sys::umask(0o077);
     if std::env::args_os().skip(1).eq(["help", "agents"]) {
         let _ = cmd::print(include_bytes!("../docs/agents.md"));
         return Exit::Done;

@@ -12,7 +12,9 @@ use std::path::Path;
 use crate::env;
 use crate::job::{Launch, ProcessId};
 use crate::state::same_command;
-use crate::sys::proc::{self, Stat};
+use crate::sys::proc::{self, Environs, Stat};
+use crate::sys::spawn::title;
+use crate::sys::{Ability, can};
 
 /// What the environment of a process says about the job it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +36,9 @@ pub struct RunMark {
     title: Vec<u8>,
 }
 
-/// The name a supervisor shows in `ps`: 15 bytes, all that the kernel keeps.
-pub fn supervisor_title(id: &str) -> String {
-    format!("outlive:{id}")
+/// Whether a process shows itself as a supervisor, or a helper, of any job.
+fn shows_supervisor(stat: &Stat) -> bool {
+    stat.comm.starts_with(b"outlive:")
 }
 
 impl RunMark {
@@ -46,7 +48,7 @@ impl RunMark {
             id: id.as_bytes().to_vec(),
             run: run.to_string().into_bytes(),
             state_dir: state_dir.as_os_str().as_bytes().to_vec(),
-            title: supervisor_title(id).into_bytes(),
+            title: title(id).into_bytes(),
         }
     }
 
@@ -82,7 +84,7 @@ impl RunMark {
     /// Whether a descendant of this run's supervisor is not this job's: another supervisor, or marked for
     /// another job.
     pub fn foreign(&self, stat: &Stat) -> io::Result<bool> {
-        let supervisor = stat.comm.starts_with(b"outlive:") && stat.comm != self.title;
+        let supervisor = shows_supervisor(stat) && stat.comm != self.title;
         Ok(supervisor || self.of(stat.pid)? == Mark::Other)
     }
 }
@@ -100,6 +102,11 @@ fn same_directory(a: &[u8], b: &[u8]) -> bool {
 /// Everything alive that descends from the supervisor and is this job's. An error if that could not be seen:
 /// nobody found is no proof that nobody is there.
 pub fn supervised(supervisor: i32, mark: &RunMark) -> io::Result<Vec<Stat>> {
+    if !can(Ability::Subreaper) {
+        let all = proc::all()?;
+        let environs = Environs::of(&all)?;
+        return Ok(found(supervisor, &all, &|pid| mark.judge(environs.get(pid).ok().flatten().as_deref())));
+    }
     let mut found = Vec::new();
     let mut known = HashSet::new();
     let mut open = vec![supervisor];
@@ -116,6 +123,34 @@ pub fn supervised(supervisor: i32, mark: &RunMark) -> io::Result<Vec<Stat>> {
         }
     }
     Ok(found)
+}
+
+/// The same where a supervisor is given no orphans: what descends from it, what is in its leader's session, what bears
+/// the mark, and what descends from those. `all` has the dead, too: a supervisor has not waited for its leader, so
+/// the number of the leader's session is nobody else's.
+pub fn found(supervisor: i32, all: &[Stat], mark_of: &dyn Fn(i32) -> Mark) -> Vec<Stat> {
+    // Its leader began a session; what else it starts is its own affair.
+    let leader = |stat: &Stat| stat.ppid == supervisor && (stat.sid == stat.pid || stat.dead());
+    let own = |stat: &&Stat| {
+        let possible = if stat.ppid == supervisor { leader(stat) } else { !shows_supervisor(stat) };
+        possible && stat.pid != supervisor && mark_of(stat.pid) != Mark::Other
+    };
+    let possible: Vec<&Stat> = all.iter().filter(own).collect();
+    let sessions: HashSet<i32> =
+        possible.iter().filter(|stat| stat.ppid == supervisor).map(|stat| stat.pid).collect();
+    let mut known: HashSet<i32> = sessions.clone();
+    let seed = |stat: &&&Stat| sessions.contains(&stat.sid) || mark_of(stat.pid) == Mark::Ours;
+    known.extend(possible.iter().filter(seed).map(|stat| stat.pid));
+    loop {
+        let more = possible.iter().filter(|stat| known.contains(&stat.ppid) && !known.contains(&stat.pid));
+        let more: Vec<i32> = more.map(|stat| stat.pid).collect();
+        if more.is_empty() {
+            break;
+        }
+        known.extend(more);
+    }
+    let living = |stat: &&&Stat| known.contains(&stat.pid) && !stat.dead();
+    possible.iter().filter(living).map(|stat| (*stat).clone()).collect()
 }
 
 /// The members of a job whose supervisor is gone, its leader included.
@@ -143,8 +178,8 @@ pub fn provable(
     let marks: HashMap<i32, Mark> =
         table.iter().filter(old_enough).map(|stat| (stat.pid, mark_of(stat.pid))).collect();
     let mark = |stat: &Stat| marks.get(&stat.pid).copied().unwrap_or(Mark::Absent);
-    let own_title = supervisor_title(&launch.id).into_bytes();
-    let supervisor = |stat: &Stat| stat.comm.starts_with(b"outlive:") && stat.comm != own_title;
+    // A leader at the gate looks like one.
+    let supervisor = |stat: &Stat| shows_supervisor(stat) && stat.pid != recorded.pid;
 
     let in_session: Vec<&Stat> = table
         .iter()

@@ -10,13 +10,16 @@ use crate::exit::Exit;
 use crate::fs::Flock;
 use crate::ledger;
 use crate::sys::machine::{self, Check};
+use crate::sys::{Ability, can};
 
 pub fn doctor(app: &App) -> Result<Exit> {
     let checks = checks(app);
     if app.json {
         let rows: Vec<_> = checks
             .iter()
-            .map(|check| serde_json::json!({ "check": check.what, "pass": check.pass, "cost": check.cost }))
+            .map(|Check { what, pass, cost, ability }| {
+                serde_json::json!({ "check": what, "pass": pass, "cost": cost, "ability": ability })
+            })
             .collect();
         super::print_json(&rows)?;
     } else {
@@ -35,7 +38,8 @@ pub fn doctor(app: &App) -> Result<Exit> {
 
 fn checks(app: &App) -> Vec<Check> {
     let probe = Probe::new(app);
-    let mut all = machine::checks();
+    let mut all: Vec<Check> = Ability::ALL.into_iter().map(Check::of_ability).collect();
+    all.extend(machine::checks());
     all.extend([
         Check::new(
             "the machine has an id (/etc/machine-id)",
@@ -52,24 +56,23 @@ fn checks(app: &App) -> Vec<Check> {
             probe.file.is_none() || Flock::attempt(&probe.path).is_ok_and(|lock| lock.is_some()),
             "nothing can be recorded; put the state directory on a local file system",
         ),
-        Check::new(
+    ]);
+    if can(Ability::Holes) {
+        all.push(Check::new(
             "holes can be punched in the state directory",
             probe.file.as_ref().is_none_or(crate::sys::disk::can_punch),
             "--max-output has no effect: a job's output can fill the disk; use ext4, xfs, btrfs or tmpfs",
-        ),
-    ]);
+        ));
+    }
     match ledger::read(app.dir()) {
-        Ok(book) => all.push(Check {
-            what: "the ledger can be read",
-            pass: book.damage.is_empty(),
-            cost: match book.damage.join(", ") {
+        Ok(book) => {
+            let cost = match book.damage.join(", ") {
                 damage if damage.is_empty() => "jobs are found by their files".to_owned(),
                 damage => format!("{damage}; jobs are found by their files"),
-            },
-        }),
-        Err(error) => {
-            all.push(Check { what: "the ledger can be read", pass: false, cost: crate::words::of(&error) })
+            };
+            all.push(Check::new("the ledger can be read", book.damage.is_empty(), &cost));
         }
+        Err(error) => all.push(Check::new("the ledger can be read", false, &crate::words::of(&error))),
     }
     all
 }

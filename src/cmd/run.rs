@@ -22,8 +22,8 @@ use crate::plan::{Plan, find_owner};
 use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
 use crate::steer::{self, Stop};
-use crate::sys::clock;
 use crate::sys::spawn::{self, Line};
+use crate::sys::{Ability, can, clock};
 use crate::view::{JobView, command_line, state_words};
 use crate::words;
 
@@ -127,6 +127,11 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
 }
 
 fn conditions(args: &Run) -> Result<Conditions> {
+    if args.ready_port.is_some() && !can(Ability::Ports) {
+        bail!(
+            "--ready-port: it is not known here who listens on a port (use --ready-log, --ready-file or --ready-cmd)"
+        );
+    }
     Ok(Conditions {
         log: args.ready_log.clone(),
         port: args.ready_port,
@@ -266,7 +271,7 @@ fn plan(app: &App, args: &Run) -> Result<Plan> {
             on_exit: args.on_exit.as_ref().map(Bytes::from),
             max_output: match args.max_output {
                 Some(cap) => cap.0,
-                None => args.output.is_none().then_some(DEFAULT_MAX_OUTPUT),
+                None => (args.output.is_none() && can(Ability::Holes)).then_some(DEFAULT_MAX_OUTPUT),
             },
             secret_env,
         },

@@ -13,6 +13,7 @@ use crate::members::{self, RunMark};
 use crate::store::{self, Sidecar};
 use crate::sys::clock::ticks_per_second;
 use crate::sys::proc::{self, Stat};
+use crate::sys::{Ability, can};
 use crate::units::{show_duration, show_size};
 use crate::view::{JobView, command_line, state_words};
 
@@ -110,7 +111,11 @@ fn row(stat: &Stat) -> ProcessRow {
         .into_iter()
         .map(crate::bytes::Bytes)
         .collect();
-    let name = || format!("[{}]", String::from_utf8_lossy(&stat.comm));
+    let name = || {
+        let name = String::from_utf8_lossy(&stat.comm);
+        // Where command lines are no lists, they are names.
+        if can(Ability::CommandLines) { format!("[{name}]") } else { name.into_owned() }
+    };
     ProcessRow {
         pid: stat.pid,
         ppid: stat.ppid,

@@ -18,36 +18,35 @@ use crate::sys::wait::ChildEnd;
 /// How long the leader's parent may take to wait for it; only then is the status told.
 const REAP_WAIT: Duration = Duration::from_secs(5);
 
-/// How a supervisor holds on to a leader that is not its child.
-#[derive(Debug)]
-pub(super) struct Adopted {
-    pub(super) leader: Handle,
-    /// After the leader's end: a living member, whose end is the next thing to happen.
-    pub(super) member: Option<Handle>,
-}
-
 impl Supervisor {
     /// As `over` for a job of one's own.
     pub(super) fn adopted_over(&mut self) -> io::Result<bool> {
-        let Some(adopted) = &mut self.adopted else { return Ok(true) };
+        let Some(leader) = &self.adopted else { return Ok(true) };
         if !self.ended {
-            if !adopted.leader.wait(Some(Duration::ZERO))? {
+            if !leader.wait(Some(Duration::ZERO))? {
                 return Ok(false);
             }
-            let end = adopted.leader.status(REAP_WAIT);
+            let end = leader.status(REAP_WAIT);
             self.record(ChildEnd { pid: self.leader, ..end.unwrap_or_default() });
         }
-        let left = self.members()?;
-        let member = left.iter().find_map(|stat| Handle::proven(stat.id()).transpose()).transpose()?;
-        let over = member.is_none();
-        if let Some(adopted) = &mut self.adopted {
-            adopted.member = member;
-        }
+        let over = !self.strangers_alive()?;
         if over && self.lingered {
             self.lingered = false;
             self.note("emptied", None);
         }
         Ok(over)
+    }
+
+    /// Whether any of the job are left, where nobody tells of their ends: that of one is awaited after another.
+    pub(super) fn strangers_alive(&mut self) -> io::Result<bool> {
+        if let Some(member) = &self.member
+            && !member.wait(Some(Duration::ZERO))?
+        {
+            return Ok(true);
+        }
+        let left = self.members()?;
+        self.member = left.iter().find_map(|stat| Handle::proven(stat.id()).transpose()).transpose()?;
+        Ok(self.member.is_some())
     }
 
     /// Every process that can be proven to belong to the adopted job.

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use nix::libc;
 
-use self::adopt::Adopted;
 use self::cap::Cap;
 use self::stopping::{Asked, KILL_AGAIN, SHUTDOWN_GRACE};
 use crate::brief::{self, Numbers};
@@ -32,7 +31,7 @@ use crate::sys::handle::Handle;
 use crate::sys::sleep::{Signals, Source, Timer, sleep};
 use crate::sys::spawn;
 use crate::sys::wait::{Child, ChildEnd, peek, reap};
-use crate::sys::{clock, proc};
+use crate::sys::{Ability, can, clock, proc};
 
 pub use self::cap::HEAD;
 
@@ -59,7 +58,10 @@ struct Supervisor {
     owner: Option<Handle>,
     timer: Option<Timer>,
     leader: i32,
-    adopted: Option<Adopted>,
+    /// The leader of an adopted job, which is not our child.
+    adopted: Option<Handle>,
+    /// After the leader's end: a living member that is not our child, whose end is the next thing to happen.
+    member: Option<Handle>,
     started: Duration,
     /// The outcome is recorded.
     ended: bool,
@@ -82,8 +84,8 @@ enum Wake {
     Request,
     OwnerGone,
     TimeOver,
-    /// The leader of an adopted job, or a member it left, has ended.
-    AdoptedEnd,
+    /// The leader of an adopted job, or a member that is nobody's child here, has ended.
+    StrangerEnded,
 }
 
 impl Supervisor {
@@ -143,16 +145,13 @@ impl Supervisor {
 
     /// Sleeps until something happens, and says what.
     fn sleep(&self) -> io::Result<Vec<Wake>> {
-        let adopted = self.adopted.as_ref().and_then(|adopted| match self.ended {
-            false => Some(&adopted.leader),
-            true => adopted.member.as_ref(),
-        });
+        let stranger = if self.ended { &self.member } else { &self.adopted };
         let sources = [
             (Some(self.signals.source()), Wake::Signal),
             (Some(Source::Fd(self.control.as_fd())), Wake::Request),
             (self.owner.as_ref().map(Handle::source), Wake::OwnerGone),
             (self.timer.as_ref().map(Timer::source), Wake::TimeOver),
-            (adopted.map(Handle::source), Wake::AdoptedEnd),
+            (stranger.as_ref().map(Handle::source), Wake::StrangerEnded),
         ];
         let there: Vec<_> =
             sources.into_iter().filter_map(|(source, wake)| source.map(|source| (source, wake))).collect();
@@ -219,7 +218,10 @@ impl Supervisor {
     }
 
     /// Waits for the dead among the adopted; whether any of the job are left. The leader, dead or not, stays.
-    fn others_alive(&self) -> io::Result<bool> {
+    fn others_alive(&mut self) -> io::Result<bool> {
+        if !can(Ability::Subreaper) {
+            return self.strangers_alive();
+        }
         let mark = self.mark();
         let mut alive = false;
         // Every one is looked at, so that none of the dead stays.

@@ -12,12 +12,11 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
 
-use super::adopt::{self, Adopted};
+use super::adopt;
 use super::{Cap, Supervisor};
 use crate::brief::Brief;
 use crate::job::{Cause, End, Launch, OnOwnerExit, Outcome};
 use crate::ledger::{self, Book, Patience, Record};
-use crate::members::supervisor_title;
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::handle::Handle;
@@ -59,10 +58,10 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
     let [state_dir, id, on_exit, name, output] = brief.fixed().map(<[u8]>::to_vec);
     let dir = StateDir::trusted(Path::new(OsStr::from_bytes(&state_dir)));
     let id = String::from_utf8_lossy(&id).into_owned();
-    spawn::retitle(&supervisor_title(&id));
+    spawn::retitle(&spawn::title(&id));
 
     let adopted = match numbers.adopt {
-        Some(id) => Some(Adopted { leader: adopt::leader(&brief.fds, id)?, member: None }),
+        Some(id) => Some(adopt::leader(&brief.fds, id)?),
         None => None,
     };
     let mut fds = std::mem::take(&mut brief.fds).into_iter();
@@ -88,6 +87,7 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
             .transpose()?,
         leader: numbers.adopt.map_or(0, |id| id.pid),
         adopted,
+        member: None,
         started: clock::boottime(),
         ended: false,
         lingered: false,
@@ -96,7 +96,7 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
         asked: None,
         again: false,
     };
-    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    crate::sys::umask(0o077);
     if supervisor.adopted.is_some() {
         let launch = store::read_launch(&supervisor.dir.run(&supervisor.id, numbers.run)).ok().flatten();
         supervisor.started = Duration::from_millis(launch.map_or(0, |launch| launch.boottime_ms));
@@ -163,7 +163,7 @@ fn never_executed(supervisor: &Supervisor, reached: Reached) -> Option<Failure> 
     match reached {
         // Executed, or killed in the act: a dead leader that still bears our name never was the command.
         Reached::Exec => {
-            let title = supervisor_title(&supervisor.id);
+            let title = spawn::title(&supervisor.id);
             let never = || proc::stat(supervisor.leader).is_ok_and(|stat| stat.comm == title.as_bytes());
             match peek(Child::Pid(supervisor.leader)) {
                 Ok(Some(_)) if never() => {

@@ -3,6 +3,7 @@
 //!
 //! What a system has of its own is in one folder: a port is another one beside `linux`.
 
+mod ability;
 pub mod clock;
 pub mod handle;
 pub mod lock;
@@ -13,7 +14,13 @@ pub mod spawn;
 pub mod start;
 pub mod wait;
 
+// The back-end: the one of this system, or where there is none, what does with POSIX. The feature `portable` is the
+// proof that the latter does.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[path = "linux/mod.rs"]
+mod here;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+#[path = "portable/mod.rs"]
 mod here;
 
 use std::io;
@@ -23,6 +30,7 @@ use std::time::Duration;
 use nix::libc;
 use nix::poll::PollTimeout;
 
+pub use self::ability::{Ability, can};
 pub use self::here::{
     CLOSE_RECEIVED, NO_SIGPIPE, OPEN_DIRECTORY, close_received, disk, highest_signal, port, watch,
 };
@@ -49,6 +57,13 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     // SAFETY: the buffer is valid for N bytes.
     check(unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), N) }.into())?;
     Ok(bytes)
+}
+
+/// Sets the mask for the modes of new files; what it was. Safe between a fork and an exec.
+#[allow(clippy::unnecessary_cast, reason = "systems differ in the type")]
+pub fn umask(mask: u32) -> u32 {
+    // SAFETY: takes and returns an integer, and cannot fail.
+    unsafe { libc::umask(mask as libc::mode_t) as u32 }
 }
 
 /// How many bytes wait in a pipe to be read, see FIONREAD in ioctl_tty(2) and pipe(7). None if that cannot be told.

@@ -11,6 +11,24 @@ use nix::unistd::Pid;
 pub use super::here::proc::*;
 use crate::job::ProcessId;
 
+/// What there is to see of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub pid: i32,
+    /// Its name: the kernel's, or where no other is known the command line.
+    pub comm: Vec<u8>,
+    pub state: u8,
+    pub ppid: i32,
+    pub pgid: i32,
+    pub sid: i32,
+    pub threads: u64,
+    /// Clock ticks since boot, or where they are not known seconds since 1970.
+    pub start_time: u64,
+    /// User and system time, in clock ticks.
+    pub cpu_ticks: u64,
+    pub rss_bytes: u64,
+}
+
 impl Stat {
     /// Dead: a zombie with no thread left that runs.
     pub fn dead(&self) -> bool {

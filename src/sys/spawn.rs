@@ -12,7 +12,7 @@ use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
 
-pub use super::here::spawn::{become_subreaper, fork_with_line, retitle};
+pub use super::here::spawn::{become_subreaper, fork_with_line, retitle, title};
 use super::here::spawn::{close_from, default_signals, own_program, start_with};
 use super::{NO_SIGPIPE, check};
 
@@ -169,6 +169,13 @@ pub(super) struct Progress {
     errno: AtomicI32,
 }
 
+impl Clone for Progress {
+    fn clone(&self) -> Self {
+        let copy = |value: &AtomicI32| AtomicI32::new(value.load(Ordering::SeqCst));
+        Self { stage: copy(&self.stage), errno: copy(&self.errno) }
+    }
+}
+
 impl Progress {
     fn reached(&self) -> Reached {
         let errno = self.errno.load(Ordering::SeqCst);
@@ -219,7 +226,7 @@ unsafe fn set_up_and_exec(leader: &mut Leader, progress: &Progress) -> i32 {
             progress.stage.store(DIRECTORY, Ordering::SeqCst);
             return Errno::last_raw();
         }
-        libc::umask(leader.umask);
+        super::umask(leader.umask);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

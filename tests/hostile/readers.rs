@@ -261,20 +261,6 @@ proptest! {
         prop_assert_eq!(Sidecar::parse(&[whole, &behind].concat()).outcome, None);
     }
 
-    #[test]
-    fn any_name_of_a_process_is_read(comm in prop::collection::vec(1..=u8::MAX, 0..16), pid in 1..i32::MAX) {
-        let fields = " S 3 4 5 0 -1 0 1 2 3 4 10 20 0 0 20 0 2 0 77 99 5 0 0 0 0";
-        let line = [format!("{pid} (").as_bytes(), &comm, b")", fields.as_bytes()].concat();
-        let stat = parse_stat(&line).unwrap();
-        prop_assert_eq!((stat.pid, stat.comm, stat.pgid, stat.start_time), (pid, comm, 4, 77));
-    }
-
-    #[test]
-    fn numbers_of_the_kernel_may_be_as_large_as_they_like(a in any::<u64>(), b in any::<u64>()) {
-        let line = format!("7 (x) S 3 4 5 0 -1 0 1 2 3 4 {a} {b} 0 0 20 0 2 0 77 99 5");
-        prop_assert_eq!(parse_stat(line.as_bytes()).unwrap().cpu_ticks, a.saturating_add(b));
-    }
-
     /// A request survives the way, and none is made of noise for another run.
     #[test]
     fn a_request_is_read_by_its_run_only(text in "[ -~]{0,40}", run in 1..9_u32) {

@@ -1,11 +1,12 @@
 //! The little world of one test: a state directory, a home and a working directory of its own.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,6 +18,28 @@ pub(crate) const OUTLIVE: &str = env!("CARGO_BIN_EXE_outlive");
 
 /// After this long, something that a test blocks on counts as hanging. No test passes by waiting.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What this build can do: the abilities that `doctor` says it has.
+pub(crate) fn can(ability: &str) -> bool {
+    static ABILITIES: OnceLock<BTreeMap<String, bool>> = OnceLock::new();
+    let ask = || {
+        let checks = TestEnv::new().command(["doctor", "--json"]).output().unwrap().stdout;
+        let checks: Vec<Value> = serde_json::from_slice(&checks).unwrap();
+        let ability = |check: &Value| Some((check["ability"].as_str()?.to_owned(), check["pass"] == true));
+        checks.iter().filter_map(ability).collect()
+    };
+    *ABILITIES.get_or_init(ask).get(ability).unwrap_or_else(|| panic!("no ability is called {ability}"))
+}
+
+/// A test begins with `if lacks("…") { return }` if what it promises cannot be had without. docs/platforms.md lists it.
+#[allow(clippy::disallowed_macros, reason = "what is skipped is told")]
+pub(crate) fn lacks(ability: &str) -> bool {
+    if !can(ability) {
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        eprintln!("SKIPPED {test}: this build lacks {ability}");
+    }
+    !can(ability)
+}
 
 /// The scripts of jobs begin with this: `$1` is the FIFO, which every process of the job then holds.
 pub(crate) const HOLD: &str = "exec 3>\"$1\"; ";

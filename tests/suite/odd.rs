@@ -6,10 +6,32 @@ use std::os::unix::fs::PermissionsExt;
 use nix::libc;
 use serde_json::json;
 
-use crate::env::{Output, TestEnv, eventually};
+use crate::env::{Output, TestEnv, eventually, lacks};
+use crate::fifo::Gate;
 use crate::process::{Process, is_stopped};
 
+fn proven_without_its_supervisor(env: &TestEnv, gate: &Gate, words: &[&str]) {
+    let id = env.run(["--stdin", gate.path(), "--"].iter().chain(words));
+    assert_eq!(env.state_of(&id), "running", "{words:?}");
+    let leader = env.leader(&id);
+    env.kill_supervisor(&id);
+    let job = env.job(&id);
+    assert_eq!((&job["state"], &job["identity"]), (&json!("orphaned"), &json!("owned")), "{words:?}");
+    env.outlive(["stop", &id]).ok();
+    leader.wait();
+}
+
 /// What the command line became after the launch still proves whose process it is.
+#[test]
+fn an_orphan_that_has_cleared_its_environment_is_proven_by_its_words() {
+    if lacks("command-lines") {
+        return;
+    }
+    let env = TestEnv::new();
+    let gate = env.gate("gate");
+    proven_without_its_supervisor(&env, &gate, &["env", "-i", "sleep", "1000"]);
+}
+
 #[test]
 fn an_orphan_is_proven_through_exec_chains_and_wrappers() {
     let env = TestEnv::new();
@@ -20,21 +42,13 @@ fn an_orphan_is_proven_through_exec_chains_and_wrappers() {
     fs::copy("/bin/sleep", env.work().join("a) R 1 (b")).unwrap();
     let gate = env.gate("gate");
     for words in [
-        &["env", "-i", "sleep", "1000"][..],
-        &["nice", "env", "A=1", "sh", "-c", "exec sleep 1000"],
+        &["nice", "env", "A=1", "sh", "-c", "exec sleep 1000"][..],
         &["./script", "a b", ""],
         &["./a) R 1 (b", "1000"],
         &["setsid", "--wait", "sleep", "1000"],
         &["bash", "-c", "exec -a '' sleep 1000"],
     ] {
-        let id = env.run(["--stdin", gate.path(), "--"].iter().chain(words));
-        assert_eq!(env.state_of(&id), "running", "{words:?}");
-        let leader = env.leader(&id);
-        env.kill_supervisor(&id);
-        let job = env.job(&id);
-        assert_eq!((&job["state"], &job["identity"]), (&json!("orphaned"), &json!("owned")), "{words:?}");
-        env.outlive(["stop", &id]).ok();
-        leader.wait();
+        proven_without_its_supervisor(&env, &gate, words);
     }
     assert!(env.leftovers().is_empty());
 }

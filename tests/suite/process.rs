@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, poll};
 
-use crate::env::PATIENCE;
+use crate::env::{PATIENCE, can};
 
 /// A process held by its pidfd: the number cannot come to mean another one.
 #[derive(Debug)]
@@ -61,8 +61,18 @@ fn fields(pid: i32) -> Option<Vec<String>> {
     Some(raw[raw.rfind(')')? + 1..].split_ascii_whitespace().map(str::to_owned).collect())
 }
 
+/// When a process began, as this build records it: in clock ticks, or to the second.
 pub(crate) fn start_of(pid: i32) -> Option<u64> {
-    fields(pid)?.get(19)?.parse().ok()
+    let ticks = fields(pid)?.get(19)?.parse().ok()?;
+    Some(if can("start-times") { ticks } else { second_of(ticks) })
+}
+
+/// The second of the wall clock, as ps works it out.
+fn second_of(ticks: u64) -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let boot: u64 = stat.lines().find_map(|line| line.strip_prefix("btime ")?.parse().ok()).unwrap();
+    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).unwrap().unwrap();
+    boot + ticks / u64::try_from(per_second).unwrap()
 }
 
 pub(crate) fn group_of(pid: i32) -> Option<i32> {

@@ -75,14 +75,15 @@ impl Handle {
         }
     }
 
-    /// The inode, where it is unique: the kernel has pidfs (Linux 6.9).
-    pub fn inode(&self) -> Option<u64> {
+    /// The inode of a process, where it is unique for a boot: the kernel has pidfs (Linux 6.9).
+    pub fn inode_of(pid: i32) -> Option<u64> {
         const PID_FS_MAGIC: i64 = 0x5049_4446;
-        let kind = nix::sys::statfs::fstatfs(&self.0).ok()?.filesystem_type().0;
+        let Self(process) = Self::open(pid).ok()?;
+        let kind = nix::sys::statfs::fstatfs(&process).ok()?.filesystem_type().0;
         if kind as i64 != PID_FS_MAGIC {
             return None;
         }
-        nix::sys::stat::fstat(&self.0).ok().map(|stat| stat.st_ino)
+        nix::sys::stat::fstat(&process).ok().map(|stat| stat.st_ino)
     }
 
     /// How the process ended, if the kernel tells that to others than its parent (Linux 6.15): `pidfd_info` in

@@ -19,6 +19,13 @@ use nix::libc;
 use nix::sys::socket::MsgFlags;
 use nix::time::ClockId;
 
+use super::ability::Ability;
+
+/// What an old kernel lacks, `machine.rs` looks for.
+pub(super) const fn can(_: Ability) -> bool {
+    true
+}
+
 /// It counts through suspends.
 pub(super) const BOOT_CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
 

@@ -7,24 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::job::Place;
-use crate::sys::proc::{seen, split_nul};
-
-/// One line of /proc/PID/stat.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stat {
-    pub pid: i32,
-    pub comm: Vec<u8>,
-    pub state: u8,
-    pub ppid: i32,
-    pub pgid: i32,
-    pub sid: i32,
-    pub threads: u64,
-    /// Clock ticks since boot.
-    pub start_time: u64,
-    /// User and system time, in clock ticks.
-    pub cpu_ticks: u64,
-    pub rss_bytes: u64,
-}
+use crate::sys::proc::{Stat, seen, split_nul};
 
 pub fn stat(pid: i32) -> io::Result<Stat> {
     if pid <= 0 {
@@ -112,6 +95,20 @@ pub fn environ(pid: i32) -> io::Result<Option<Vec<u8>>> {
     seen(read_whole(format!("/proc/{pid}/environ")))
 }
 
+/// The environments of processes: each is read when it is asked for.
+#[derive(Debug)]
+pub struct Environs;
+
+impl Environs {
+    pub fn of(_: &[Stat]) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    pub fn get(&self, pid: i32) -> io::Result<Option<Vec<u8>>> {
+        environ(pid)
+    }
+}
+
 /// The children of this process, which has one thread.
 pub fn own_children() -> io::Result<Vec<i32>> {
     match read_whole("/proc/thread-self/children") {
@@ -180,6 +177,8 @@ pub fn place() -> Place {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -205,5 +204,21 @@ mod tests {
             parse_stat(line.as_bytes()).unwrap().dead()
         };
         assert!(of("1") && !of("2"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_of_a_process_is_read(comm in prop::collection::vec(1..=u8::MAX, 0..16), pid in 1..i32::MAX) {
+            let fields = " S 3 4 5 0 -1 0 1 2 3 4 10 20 0 0 20 0 2 0 77 99 5 0 0 0 0";
+            let line = [format!("{pid} (").as_bytes(), &comm, b")", fields.as_bytes()].concat();
+            let stat = parse_stat(&line).unwrap();
+            prop_assert_eq!((stat.pid, stat.comm, stat.pgid, stat.start_time), (pid, comm, 4, 77));
+        }
+
+        #[test]
+        fn numbers_of_the_kernel_may_be_as_large_as_they_like(a in any::<u64>(), b in any::<u64>()) {
+            let line = format!("7 (x) S 3 4 5 0 -1 0 1 2 3 4 {a} {b} 0 0 20 0 2 0 77 99 5");
+            prop_assert_eq!(parse_stat(line.as_bytes()).unwrap().cpu_ticks, a.saturating_add(b));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! How processes are started on Linux: the supervisor by fork, the leader by a vfork that lasts until its exec.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
@@ -36,8 +37,8 @@ fn place_line(line: UnixStream) {
 }
 
 /// By what this very program is executed again, even if its file was replaced.
-pub(in crate::sys) fn own_program() -> io::Result<&'static CStr> {
-    Ok(c"/proc/self/exe")
+pub(in crate::sys) fn own_program() -> io::Result<Cow<'static, CStr>> {
+    Ok(Cow::Borrowed(c"/proc/self/exe"))
 }
 
 /// Closes this descriptor and all above it.
@@ -77,6 +78,11 @@ pub(in crate::sys) unsafe fn default_signals() {
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: takes integers only.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into()).map(drop)
+}
+
+/// As what a supervisor shows itself in `ps`: 15 bytes, all that the kernel keeps.
+pub fn title(id: &str) -> String {
+    format!("outlive:{id}")
 }
 
 /// Shows this process under `name` (15 bytes at most) in place of its name and its command line, and empties
