@@ -39,6 +39,8 @@ install: $(BINARY)
 	for file in README.md CHANGELOG.md docs/agents.md docs/json.md LICENSE-MIT LICENSE-APACHE; do \
 		install -D -m 644 $$file $(ROOT)/share/doc/outlive/$${file##*/} || exit 1; \
 	done
+	install -d $(ROOT)/share/doc/outlive/schema
+	install -m 644 docs/schema/*.json $(ROOT)/share/doc/outlive/schema
 
 uninstall:
 	rm -f $(ROOT)/bin/outlive $(patsubst man/%,$(ROOT)/share/man/man1/%,$(wildcard man/*.1))

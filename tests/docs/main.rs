@@ -8,6 +8,7 @@ mod help;
 mod json;
 mod man;
 mod readme;
+mod schema;
 mod scratch;
 mod shell;
 
