@@ -283,11 +283,12 @@ fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: St
 
 /// The whole life of a helper: detach, take `op`, prove, end, record.
 pub fn help() -> Result<()> {
-    let mut line = spawn::let_go()?;
+    let mut line = spawn::let_go([])?;
     if !spawn::hand_over()? {
         return Ok(());
     }
-    spawn::retitle("outlive:helper");
+    spawn::name_process("outlive:helper");
+    spawn::Title::own().change("outlive:helper");
     let mut text = Vec::new();
     let mut byte = [0_u8];
     while line.read(&mut byte)? == 1 && byte != *b"\n" {

@@ -16,6 +16,7 @@ use crate::environment::read_env;
 use crate::job::Outcome;
 use crate::state::State;
 use crate::store;
+use crate::sys::spawn;
 
 impl Supervisor {
     /// Starts the command, if one was given.
@@ -44,10 +45,11 @@ impl Supervisor {
             command.env("OUTLIVE_OUTPUT", launch.output.as_os());
             command.current_dir(launch.cwd.as_path());
         }
-        // SAFETY: two system calls that are safe between fork and exec.
+        // SAFETY: system calls that are safe between fork and exec; no handler of ours is left.
         unsafe {
             command.pre_exec(|| {
                 nix::unistd::setsid()?;
+                spawn::default_signals(spawn::EVERY_SIGNAL);
                 SigSet::empty().thread_set_mask()?;
                 Ok(())
             });

@@ -37,10 +37,13 @@ pub use self::cap::HEAD;
 
 /// The whole life of a supervisor, from the fork on.
 pub fn serve() -> io::Result<()> {
-    let line = spawn::let_go()?;
+    let line = spawn::let_go(start::HEARD.map(|signal| signal as i32))?;
     spawn::become_subreaper()?;
+    // What needs no brief is done before it comes.
+    let signals = Signals::new(&start::HEARD.into_iter().collect());
+    let title = spawn::Title::own();
     let Some(brief) = brief::receive(&line)? else { return Ok(()) };
-    match start::start(brief, line)? {
+    match start::start(brief, signals, &title, line)? {
         Some(mut supervisor) => supervisor.watch(),
         None => Ok(()),
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 
 use super::adopt;
 use super::{Cap, Supervisor};
@@ -26,13 +26,19 @@ use crate::sys::wait::{Child, peek, reap};
 use crate::sys::{NO_SIGPIPE, clock, proc};
 
 /// Starts the leader and tells the launcher how that went. None if nothing was executed.
-pub(super) fn start(brief: Brief, line: UnixStream) -> io::Result<Option<Supervisor>> {
-    match prepare(brief, &line) {
+pub(super) fn start(
+    mut brief: Brief,
+    signals: io::Result<Signals>,
+    title: &spawn::Title,
+    line: UnixStream,
+) -> io::Result<Option<Supervisor>> {
+    match prepare(&mut brief, signals, &line) {
         Ok((supervisor, reached)) => {
             let Some(failure) = never_executed(&supervisor, reached) else {
                 let _ = store::mark_executed(&supervisor.exit);
-                raise_limits();
+                title.change(&spawn::title(&supervisor.id));
                 tell(&line, Message::LAUNCHED, supervisor.leader);
+                raise_limits();
                 return Ok(Some(supervisor));
             };
             let _ = reap(Child::Pid(supervisor.leader));
@@ -53,12 +59,16 @@ fn tell(line: &UnixStream, tag: u8, value: i32) {
 }
 
 /// Everything that may fail is done before the leader is started: afterwards, the job must be supervised.
-fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reached)> {
+fn prepare(
+    brief: &mut Brief,
+    signals: io::Result<Signals>,
+    line: &UnixStream,
+) -> io::Result<(Supervisor, Reached)> {
     let numbers = brief.numbers;
     let [state_dir, id, on_exit, name, output] = brief.fixed().map(<[u8]>::to_vec);
     let dir = StateDir::trusted(Path::new(OsStr::from_bytes(&state_dir)));
     let id = String::from_utf8_lossy(&id).into_owned();
-    spawn::retitle(&spawn::title(&id));
+    spawn::name_process(&spawn::title(&id));
 
     let adopted = match numbers.adopt {
         Some(id) => Some(adopt::leader(&brief.fds, id)?),
@@ -79,7 +89,7 @@ fn prepare(mut brief: Brief, line: &UnixStream) -> io::Result<(Supervisor, Reach
         numbers,
         exit: File::from(exit),
         control: File::from(control),
-        signals: Signals::new(&watched_signals())?,
+        signals: signals?,
         owner,
         timer: numbers
             .timeout_ms
@@ -126,10 +136,10 @@ fn await_gate(mut line: &UnixStream) -> io::Result<()> {
 }
 
 /// Everything by which somebody may tell a process to end, the ends of children, and writes of the output.
-fn watched_signals() -> SigSet {
+pub(super) const HEARD: [Signal; 6] = {
     use Signal::{SIGCHLD, SIGHUP, SIGINT, SIGIO, SIGQUIT, SIGTERM};
-    [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGIO].into_iter().collect()
-}
+    [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGIO]
+};
 
 /// A limit on the size of files is the job's, not its record's.
 fn raise_limits() {

@@ -1,7 +1,7 @@
 //! The two ways a process is started: the supervisor, which lets go of everything, and the leader, which waits at the
 //! gate before it executes its command.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -12,8 +12,8 @@ use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
 
-pub use super::here::spawn::{become_subreaper, fork_with_line, retitle, title};
-use super::here::spawn::{close_from, default_signals, own_program, start_with};
+pub use super::here::spawn::{Title, become_subreaper, default_signals, fork_with_line, name_process, title};
+use super::here::spawn::{close_from, own_program, start_with};
 use super::{NO_SIGPIPE, check};
 
 /// Where the supervisor finds its end of the line to the launcher.
@@ -62,8 +62,9 @@ pub fn hand_over() -> io::Result<bool> {
     Ok(matches!(unsafe { fork() }?, ForkResult::Child))
 }
 
-/// Lets go of everything the caller had: descriptors (but for [`LINE`]), session, directory, signals.
-pub fn let_go() -> io::Result<UnixStream> {
+/// Lets go of everything the caller had: descriptors (but for [`LINE`]), session, directory, signals; those in `heard`
+/// can be heard again.
+pub fn let_go(heard: impl IntoIterator<Item = c_int>) -> io::Result<UnixStream> {
     nix::unistd::setsid().or_else(|error| {
         if error == nix::errno::Errno::EPERM { Ok(nix::unistd::getpid()) } else { Err(error) }
     })?;
@@ -82,12 +83,16 @@ pub fn let_go() -> io::Result<UnixStream> {
         if null > 2 {
             libc::close(null);
         }
-        default_signals();
+        // The others are the leader's affair.
+        default_signals(heard);
     }
     SigSet::all().thread_block()?;
     // SAFETY: descriptor 3 is ours since the fork and nobody else has an owner for it.
     Ok(unsafe { UnixStream::from_raw_fd(LINE) })
 }
+
+/// Where signals are numbered higher, those are refused below.
+pub const EVERY_SIGNAL: std::ops::RangeInclusive<c_int> = 1..=64;
 
 /// What goes over the line during a launch: a word and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,9 +232,6 @@ unsafe fn set_up_and_exec(leader: &mut Leader, progress: &Progress) -> i32 {
             return Errno::last_raw();
         }
         super::umask(leader.umask);
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
 
         progress.stage.store(GATE, Ordering::SeqCst);
         let message = Message { tag: Message::AT_GATE, value: libc::getpid() }.encode();
@@ -240,6 +242,11 @@ unsafe fn set_up_and_exec(leader: &mut Leader, progress: &Progress) -> i32 {
             progress.stage.store(SETUP, Ordering::SeqCst);
             return Errno::last_raw();
         }
+        // What cannot fail is done while the launch is recorded.
+        default_signals(EVERY_SIGNAL);
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let mut byte = 0_u8;
         loop {
             match libc::read(leader.gate, (&raw mut byte).cast(), 1) {

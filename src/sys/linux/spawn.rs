@@ -59,16 +59,16 @@ fn close_each(first: RawFd) {
     }
 }
 
-/// Every disposition to its default: what a parent ignores is inherited through fork and exec. The libraries' own
+/// These dispositions to their default: what a parent ignores is inherited through fork and exec. The libraries' own
 /// signals too, which signal(3) refuses to touch: glibc's posix_spawn leaves 32 ignored.
 ///
 /// # Safety
 /// No handler of this process may be needed any longer.
-pub(in crate::sys) unsafe fn default_signals() {
+pub unsafe fn default_signals(signals: impl IntoIterator<Item = c_int>) {
     // The kernel's struct sigaction, all zero on every architecture: SIG_DFL, no flags, an empty mask.
     let default = [0_u64; 8];
     let old = std::ptr::null_mut::<libc::c_void>();
-    for signal in 1..=64 {
+    for signal in signals {
         // SAFETY: the default disposition runs no code of ours; numbers that may not be set are refused.
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), old, 8) };
     }
@@ -85,21 +85,35 @@ pub fn title(id: &str) -> String {
     format!("outlive:{id}")
 }
 
-/// Shows this process under `name` (15 bytes at most) in place of its name and its command line, and empties
-/// what /proc shows of its environment. Its arguments and environment must not be used any longer.
-pub fn retitle(name: &str) {
+/// Names this process, and what it starts from now on, until that executes something: 15 bytes at most.
+pub fn name_process(name: &str) {
     if let Ok(name) = CString::new(name) {
         // SAFETY: the string ends in NUL and lives through the call.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
-    let Ok([arg_start, arg_end, env_start, env_end]) = proc::own_areas() else { return };
-    wipe(arg_start, arg_end);
-    wipe(env_start, env_end);
-    let room = arg_end.saturating_sub(arg_start).saturating_sub(1).min(name.len());
-    if arg_start != 0 && room > 0 {
-        // SAFETY: the kernel says that this process's argument area begins here and is at least this long; it
-        // is ordinary writable stack, and the caller vouches that nobody reads it any more.
-        unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), arg_start as *mut u8, room) };
+}
+
+/// Where /proc finds the command line and the environment of this process.
+#[derive(Debug)]
+pub struct Title([usize; 4]);
+
+impl Title {
+    pub fn own() -> Self {
+        Self(proc::own_areas().unwrap_or_default())
+    }
+
+    /// Shows `name` in place of the command line, and empties what is shown of the environment. The arguments and the
+    /// environment must not be used any longer.
+    pub fn change(&self, name: &str) {
+        let Self([arg_start, arg_end, env_start, env_end]) = *self;
+        wipe(arg_start, arg_end);
+        wipe(env_start, env_end);
+        let room = arg_end.saturating_sub(arg_start).saturating_sub(1).min(name.len());
+        if arg_start != 0 && room > 0 {
+            // SAFETY: the kernel says that this process's argument area begins here and is at least this long; it
+            // is ordinary writable stack, and the caller vouches that nobody reads it any more.
+            unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), arg_start as *mut u8, room) };
+        }
     }
 }
 
@@ -110,7 +124,7 @@ fn wipe(start: usize, end: usize) {
         return;
     }
     let (inner_start, inner_end) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
-    // SAFETY: as in `retitle`: the area is writable private memory of this process that nobody uses any more.
+    // SAFETY: as in `Title::change`: the area is writable private memory of this process that nobody uses any more.
     // Whole private anonymous pages read as zero after MADV_DONTNEED, see madvise(2).
     unsafe {
         if inner_end > inner_start

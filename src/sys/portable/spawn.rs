@@ -2,7 +2,7 @@
 //! that is waited for until its exec.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 use std::io::{self, Read};
 use std::mem::size_of;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::{ForkResult, SysconfVar, fork, sysconf};
 
-use crate::sys::spawn::{Leader, Line, Progress, be_leader, exec_self_with_line};
+use crate::sys::spawn::{EVERY_SIGNAL, Leader, Line, Progress, be_leader, exec_self_with_line};
 
 /// Starts the supervisor by executing this program again: no process can change what ps shows of it, and it is not to
 /// show the words of the job's command. Never returns in the child.
@@ -28,7 +28,19 @@ pub fn title(_: &str) -> String {
 }
 
 /// Nothing can be changed about it.
-pub fn retitle(_: &str) {}
+pub fn name_process(_: &str) {}
+
+/// Nor about that.
+#[derive(Debug)]
+pub struct Title;
+
+impl Title {
+    pub fn own() -> Self {
+        Self
+    }
+
+    pub fn change(&self, _: &str) {}
+}
 
 /// By what this very program is executed again.
 pub(in crate::sys) fn own_program() -> io::Result<Cow<'static, CStr>> {
@@ -49,12 +61,12 @@ pub(in crate::sys) fn close_from(first: RawFd) {
     }
 }
 
-/// Every disposition to its default: what a parent ignores is inherited through fork and exec.
+/// These dispositions to their default: what a parent ignores is inherited through fork and exec.
 ///
 /// # Safety
 /// No handler of this process may be needed any longer.
-pub(in crate::sys) unsafe fn default_signals() {
-    for signal in 1..=64 {
+pub unsafe fn default_signals(signals: impl IntoIterator<Item = c_int>) {
+    for signal in signals {
         // SAFETY: the default disposition runs no code of ours; numbers that may not be set are refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
@@ -76,7 +88,7 @@ pub(in crate::sys) fn start_with(leader: &mut Leader<'_>) -> io::Result<(i32, Pr
     if let Ok(ForkResult::Child) = forked {
         // SAFETY: the handlers are the supervisor's. This process is new, and every signal is blocked.
         unsafe {
-            default_signals();
+            default_signals(EVERY_SIGNAL);
             be_leader(leader, shared.progress())
         }
     }
