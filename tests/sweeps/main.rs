@@ -18,6 +18,7 @@ mod process;
 
 mod crowd;
 mod disk;
+mod model;
 mod places;
 mod races;
 mod recycled;
@@ -25,3 +26,4 @@ mod stories;
 mod sweep;
 mod trace;
 mod truth;
+mod walk;

@@ -36,14 +36,12 @@ fn reap_at_random(env: &TestEnv, done: &AtomicBool) -> usize {
         let pids = fs::read_dir("/proc").unwrap().flatten();
         let found: Vec<i32> =
             pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(ours).collect();
-        if found.is_empty() || dice.roll(3) > 0 {
-            continue;
-        }
-        let pid = found[usize::try_from(dice.roll(found.len() as u64)).unwrap()];
-        // Held first, then looked at again: the number may be a stranger's by now.
-        if let Some(process) = Process::open(pid).filter(|_| ours(&pid)) {
-            process.signal(libc::SIGKILL);
-            killed += 1;
+        for pid in found.into_iter().filter(|_| dice.roll(5) == 0) {
+            // Held first, then looked at again: the number may be a stranger's by now.
+            if let Some(process) = Process::open(pid).filter(|_| ours(&pid)) {
+                process.signal(libc::SIGKILL);
+                killed += 1;
+            }
         }
     }
     killed
