@@ -31,11 +31,10 @@ fuzz_target!(|raw: &[u8]| {
     if book.newer {
         return;
     }
-    for keep_after in [book.last_seq / 2, u64::MAX] {
-        let folded = fold(raw, &book, keep_after, &HashSet::new());
-        let again = parse(&folded);
-        assert_eq!(known(&again), known(&book));
-        assert_eq!(unread(&folded), unread(raw));
-        assert!(again.last_seq >= book.last_seq, "a number may be used twice");
-    }
+    let keep_after = if raw.len() % 2 == 0 { book.last_seq / 2 } else { u64::MAX };
+    let folded = fold(raw, &book, keep_after, &HashSet::new());
+    let again = parse(&folded);
+    assert_eq!(known(&again), known(&book));
+    assert_eq!(unread(&folded), unread(raw));
+    assert!(again.last_seq >= book.last_seq, "a number may be used twice");
 });
