@@ -90,7 +90,11 @@ fn launchers_and_supervisors_killed_at_random() {
     }
     let begun = jobs.as_array().unwrap().iter().filter(|job| job["executed"] != false).count();
     assert!(executions <= begun, "{executions} executions, {begun} jobs that may have been executed");
-    println!("{} launches, {killed} killed, {executions} executed, {} recorded", 16 * rounds, known.len());
+    let launches = 16 * rounds;
+    let known = known.len();
+    println!(
+        "launches killed at random: {launches} points, 0 broken, {killed} killed, {executions} executed, {known} recorded"
+    );
 }
 
 #[test]
@@ -186,7 +190,7 @@ fn reaps_beside_launches() {
         let ran = fs::read_to_string(env.work().join(format!("ran-{number}"))).unwrap();
         assert_eq!(ran.lines().count(), 1, "executed once");
     }
-    println!("{} launches, {reaps} reaps", jobs.len());
+    println!("launches beside reaps: {} points, 0 broken, {reaps} reaps", jobs.len());
 }
 
 /// A stop that meets a reap, whichever of the two ends the job: a stop is a stop, and the end is told once.

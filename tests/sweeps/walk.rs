@@ -621,5 +621,5 @@ fn random_sequences_agree_with_the_model() {
             panic!("{why}\nafter the shortest sequence that does it:\n{lines}");
         }
     }
-    println!("{cases} random sequences of {} steps in all agree with the model", steps.get());
+    println!("random sequences beside the model: {} points, 0 broken, {cases} sequences", steps.get());
 }
