@@ -22,6 +22,7 @@ mod model;
 mod places;
 mod races;
 mod recycled;
+mod steps;
 mod stories;
 mod sweep;
 mod trace;

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::SIGKILL;
-use proptest::prelude::*;
+use proptest::collection::vec;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
 
@@ -18,89 +18,9 @@ use crate::env::{Output, TestEnv, eventually, number};
 use crate::fifo::Gate;
 use crate::model::{End, Job, Kind, Life, Model, Orphans, Policy};
 use crate::process::{self, Process};
+use crate::steps::{Fault, NAMES, Order, Step, Who, step};
 use crate::sweep::{Scene, Story, full};
 use crate::truth;
-
-const NAMES: [&str; 2] = ["web", "db"];
-
-/// A job, by its place among all that were launched, and whether it is called by its name.
-#[derive(Clone, Copy, Debug)]
-struct Who {
-    job: usize,
-    by_name: bool,
-}
-
-/// A command that can be given to the program.
-#[derive(Clone, Copy, Debug)]
-enum Order {
-    Run { name: Option<usize>, owner: Option<Policy>, kind: Kind },
-    Stop(Who),
-    Pause(Who),
-    Resume(Who),
-    Restart(Who),
-    Reap(Orphans),
-    WaitNow(Who),
-    Show(Who),
-    Prune(Option<Who>),
-}
-
-/// What happens to the processes of a job, counted as in [`Who`].
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    Exit(i32),
-    KillLeader,
-    KillSupervisor,
-    KillBoth,
-    /// Both, and the leader's number becomes somebody else's.
-    Recycle,
-    KillOwner,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Give(Order),
-    /// The command is killed after a moment of this length, and given again.
-    Break(Order, u32),
-    Suffer(Fault, usize),
-}
-
-fn who() -> impl Strategy<Value = Who> {
-    (0..6_usize, any::<bool>()).prop_map(|(job, by_name)| Who { job, by_name })
-}
-
-fn order() -> impl Strategy<Value = Order> {
-    let policy = prop_oneof![Just(Policy::Reap), Just(Policy::Keep), Just(Policy::Stop)];
-    let kind = prop_oneof![4 => Just(Kind::Plain), 2 => Just(Kind::Leaving), 1 => Just(Kind::Brief)];
-    let orphans = prop_oneof![Just(Orphans::Stop), Just(Orphans::Adopt), Just(Orphans::Keep)];
-    let run = (prop::option::of(0..NAMES.len()), prop::option::weighted(0.3, policy), kind);
-    prop_oneof![
-        4 => run.prop_map(|(name, owner, kind)| Order::Run { name, owner, kind }),
-        2 => who().prop_map(Order::Stop),
-        1 => who().prop_map(Order::Pause),
-        1 => who().prop_map(Order::Resume),
-        3 => who().prop_map(Order::Restart),
-        2 => orphans.prop_map(Order::Reap),
-        1 => who().prop_map(Order::WaitNow),
-        1 => who().prop_map(Order::Show),
-        1 => prop::option::of(who()).prop_map(Order::Prune),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let fault = prop_oneof![
-        2 => prop::sample::select(vec![0, 1, 7]).prop_map(Fault::Exit),
-        1 => Just(Fault::KillLeader),
-        3 => Just(Fault::KillSupervisor),
-        1 => Just(Fault::KillBoth),
-        1 => Just(Fault::Recycle),
-        1 => Just(Fault::KillOwner),
-    ];
-    prop_oneof![
-        6 => order().prop_map(Step::Give),
-        2 => (order(), 0..4000_u32).prop_map(|(order, moment)| Step::Break(order, moment)),
-        3 => (fault, 0..6_usize).prop_map(|(fault, job)| Step::Suffer(fault, job)),
-    ]
-}
 
 /// What stands behind a job of the model.
 struct Actor {
@@ -371,7 +291,7 @@ impl World {
         let mut child =
             self.env().command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         for _ in 0..moment {
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
         child.kill().unwrap();
         child.wait().unwrap();
@@ -598,11 +518,10 @@ fn status_fits(job: &Value, life: Life) -> bool {
 
 #[test]
 fn random_sequences_agree_with_the_model() {
-    let cases =
-        std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(if full() { 600 } else { 12 });
+    let cases = if full() { 400 } else { 12 };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let (steps, failed) = (Cell::new(0), Cell::new(false));
-    let told = TestRunner::new(config).run(&prop::collection::vec(step(), 8..16), |sequence| {
+    let told = TestRunner::new(config).run(&vec(step(), 8..16), |sequence| {
         steps.set(steps.get() + sequence.len());
         // What depends on the moment may need several tries to be seen in a shorter sequence, too.
         let tries = if failed.get() { 5 } else { 1 };
