@@ -4,16 +4,16 @@
 //! and give their memory back once the leader has been started.
 
 use std::ffi::{OsStr, c_char};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::socket::{ControlMessage, sendmsg};
 
 use crate::job::{OnOwnerExit, ProcessId};
-use crate::sys::{CLOSE_RECEIVED, NO_SIGPIPE, close_received};
+use crate::sys::mapping::Mapping;
+use crate::sys::{NO_SIGPIPE, message};
 
 /// The numbers of a brief, in the order they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,24 +147,8 @@ pub struct Brief {
 /// Receives a brief; none if the launcher closed the line without sending one.
 pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
     let mut head = [0_u8; 8 * (NUMBERS + 4)];
-    let mut space = nix::cmsg_space!([RawFd; 8]);
-    let mut parts = [IoSliceMut::new(&mut head)];
-    let flags = CLOSE_RECEIVED | MsgFlags::MSG_WAITALL;
-    let message = loop {
-        match recvmsg::<()>(line.as_raw_fd(), &mut parts, Some(&mut space), flags) {
-            Err(nix::errno::Errno::EINTR) => {}
-            result => break result?,
-        }
-    };
-    let mut fds = Vec::new();
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(raw) = part {
-            // SAFETY: the kernel has just installed these descriptors for us; nobody else owns them.
-            fds.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
-    }
-    fds.iter().try_for_each(close_received)?;
-    if message.bytes < 8 * (NUMBERS + 4) {
+    let (length, fds) = message::receive(line, &mut head)?;
+    if length < 8 * (NUMBERS + 4) {
         return Ok(None);
     }
     let number = |at: usize| {
@@ -173,7 +157,7 @@ pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
     let size = |at: usize| usize::try_from(number(NUMBERS + at)).unwrap_or(0);
     let counts = [size(0), size(1), size(2)];
     let mut text = Mapping::new(size(3))?;
-    if line.read_exact(text.as_mut()).is_err() {
+    if line.read_exact(text.bytes_mut()).is_err() {
         return Ok(None);
     }
     let numbers = Numbers::decode(std::array::from_fn(number));
@@ -192,13 +176,13 @@ pub struct Tables {
 impl Brief {
     /// State directory, id, on-exit command, name, output file.
     pub fn fixed(&self) -> [&[u8]; FIXED] {
-        let mut words = self.text.as_ref().split(|&byte| byte == 0);
+        let mut words = self.text.bytes().split(|&byte| byte == 0);
         std::array::from_fn(|_| words.next().unwrap_or_default())
     }
 
     pub fn tables(&self) -> Tables {
         let skip: usize = self.fixed().iter().map(|word| word.len() + 1).sum();
-        let text = self.text.as_ref().get(skip..).unwrap_or_default();
+        let text = self.text.bytes().get(skip..).unwrap_or_default();
         let mut words = text.split_inclusive(|&byte| byte == 0).map(|word| word.as_ptr().cast::<c_char>());
         let [candidates, argv, env] = self.counts;
         let mut take = |count: usize, slot: bool, end: bool| {
@@ -216,42 +200,8 @@ impl Brief {
     }
 }
 
-/// Anonymous memory that goes back to the kernel as a whole when dropped.
-#[derive(Debug)]
-struct Mapping {
-    start: std::ptr::NonNull<std::ffi::c_void>,
-    length: usize,
-}
-
-impl Mapping {
-    fn new(length: usize) -> io::Result<Self> {
-        let size = std::num::NonZeroUsize::new(length.max(1)).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: a new private mapping at an address of the kernel's choice.
-        let start = unsafe {
-            mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)?
-        };
-        Ok(Self { start, length })
-    }
-
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: the mapping is readable for `length` bytes and lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.length) }
-    }
-
-    fn as_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and writable; `self` is borrowed for as long.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping; no slice of it outlives `self`.
-        let _ = unsafe { munmap(self.start, self.length.max(1)) };
-    }
-}
-
 #[cfg(test)]
+#[allow(unsafe_code, reason = "what the kernel is handed is looked at")]
 mod tests {
     use super::*;
     use std::ffi::CStr;

@@ -88,14 +88,22 @@ pub fn new_job(
     }
 }
 
-/// Launches the next run of a job that exists. The caller holds `op`.
-pub fn next_run(dir: &StateDir, id: &str, run: u32, plan: &Plan, line: Line, sync: bool) -> Result<Launched> {
+/// Launches the next run of a job that exists. The caller holds `op`. `name`: as for a new job.
+pub fn next_run(
+    dir: &StateDir,
+    id: &str,
+    run: u32,
+    plan: &Plan,
+    name: Option<&Flock>,
+    line: Line,
+    sync: bool,
+) -> Result<Launched> {
     let cwd = open_directory(&plan.cwd)?;
     let run_dir = dir.run(id, run);
     let result = make_run(&run_dir).and_then(|exit| {
         let exit =
             exit.with_context(|| format!("run {run} of job {id} was cleared while it was being made"))?;
-        launch(Target { dir, id, run, name: None, sync }, plan, &cwd, exit, &line)
+        launch(Target { dir, id, run, name, sync }, plan, &cwd, exit, &line)
     });
     drop(line);
     if !recorded(&result, &run_dir) {

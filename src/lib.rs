@@ -5,6 +5,8 @@
 //! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`] and [`teardown`] (processes) and
 //! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
 
+#![deny(unsafe_code)]
+
 #[macro_use]
 mod notice;
 
@@ -33,6 +35,7 @@ pub mod state;
 pub mod steer;
 pub mod store;
 pub mod supervisor;
+#[allow(unsafe_code, reason = "this is where it is; each has its proof")]
 pub mod sys;
 pub mod table;
 pub mod teardown;

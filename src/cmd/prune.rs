@@ -10,7 +10,7 @@ use crate::cli::Prune;
 use crate::exit::Exit;
 use crate::fs::{self, Flock};
 use crate::job::Launch;
-use crate::ledger::{self, Patience, Record};
+use crate::ledger::{self, Book, Patience, Record};
 use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
@@ -53,6 +53,9 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         return Ok(exit);
     }
     fs::remove_hidden(&app.dir().jobs());
+    if args.jobs.is_empty() {
+        finish_broken_off(app, &book)?;
+    }
     let mut pruned = Vec::new();
     for (job, view) in chosen.iter().zip(views) {
         match one(app, &job.launch) {
@@ -76,6 +79,18 @@ fn report(app: &App, views: &[JobView]) -> Result<()> {
     }
     let ids: String = views.iter().map(|view| format!("{}\n", view.id)).collect();
     super::print(ids.as_bytes())
+}
+
+/// What an earlier prune has recorded and not deleted: it would still be found by its id.
+fn finish_broken_off(app: &App, book: &Book) -> Result<()> {
+    for id in store::ids(app.dir())?.into_iter().filter(|id| book.forgotten.contains(id)) {
+        let _op = app.observer.op(&id)?;
+        // Somebody may have restarted it meanwhile.
+        if ledger::read(app.dir())?.forgotten.contains(&id) {
+            store::delete(app.dir(), &id)?;
+        }
+    }
+    Ok(())
 }
 
 fn ended_at(job: &Assessed) -> &str {

@@ -61,6 +61,8 @@ pub fn decide(
                 orphan(orphans)
             }
         }
+        // Its end is recorded, and there is no leader to be adopted.
+        State::Lingering if !supervised && orphans == Orphans::Adopt => Action::Keep,
         State::Lingering if !supervised => orphan(orphans),
         State::Starting | State::Running | State::Paused | State::Lingering => {
             if ownerless {
@@ -306,6 +308,8 @@ mod tests {
             assert_eq!(plain(state, false), StopOrphan);
             assert_eq!(decide(state, false, false, OnOwnerExit::Reap, false, Orphans::Keep), Keep);
         }
+        let adopting = |state| decide(state, false, false, OnOwnerExit::Reap, false, Orphans::Adopt);
+        assert_eq!((adopting(State::Orphaned), adopting(State::Lingering)), (Adopt, Keep));
         for state in State::ALL.into_iter().filter(|state| state.is_final()) {
             assert_eq!(decide(state, true, true, OnOwnerExit::Stop, false, Orphans::Stop), Settle);
             assert_eq!(decide(state, false, true, OnOwnerExit::Stop, false, Orphans::Stop), Nothing);

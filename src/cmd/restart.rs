@@ -19,6 +19,7 @@ use crate::view::JobView;
 use crate::words;
 
 pub fn restart(app: &App, args: &Restart) -> Result<Exit> {
+    app.dir().prepare()?;
     let (views, mut exit) = app.each(&args.jobs, |launch| one(app, args, launch));
     let mut jobs = Vec::new();
     for (view, done) in views {
@@ -36,6 +37,8 @@ pub fn restart(app: &App, args: &Restart) -> Result<Exit> {
 fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit)> {
     let id = seen.id.clone();
     loop {
+        // In the order of everybody else: name, op, ledger.
+        let name = seen.name.as_ref().map(|name| take_name(app, &id, name)).transpose()?;
         let op = app.observer.op(&id)?;
         let launch = lookup::latest(app.dir(), &id)?.ok_or_else(|| lookup::NoSuchJob::pruned(&id))?;
         if launch.run > seen.run {
@@ -47,9 +50,9 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         let job = app.observer.settle_locked(launch.clone())?;
         if job.state().is_final() {
             job.let_supervisor_finish()?;
-            return start(app, op, &plan, &launch);
+            return start(app, Locks { name, op }, &plan, &launch);
         }
-        drop(op);
+        drop((op, name));
         let stop = Stop { signal: None, grace: args.grace, cause: Cause::Restart };
         let stopped = steer::ask(&app.observer, launch, stop)?.wait(&app.observer)?;
         if !stopped.complete() {
@@ -59,14 +62,34 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
     }
 }
 
-fn start(app: &App, op: Flock, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
+/// Holds the name of a job that is to be restarted, which may be another job's by now.
+fn take_name(app: &App, id: &str, name: &str) -> Result<Flock> {
+    let lock = Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?;
+    match super::run::alive_under(app, name, &lock)? {
+        Some(other) if other.id() != id => Err(Refused(format!(
+            "job {id} is not restarted: job {} is {} under its name '{name}' (stop that first)",
+            other.id(),
+            other.state().word()
+        ))
+        .into()),
+        _ => Ok(lock),
+    }
+}
+
+/// What nobody else may have while a run is launched.
+struct Locks {
+    name: Option<Flock>,
+    op: Flock,
+}
+
+fn start(app: &App, locks: Locks, plan: &Plan, last: &Launch) -> Result<(Option<JobView>, Exit)> {
     let id = &last.id;
     let run = app.dir().job(id).runs().into_iter().max().unwrap_or(last.run).max(last.run) + 1;
     mark_output(last, run, plan.output.is_none())?;
     let line = spawn::exec_self_with_line(crate::SUPERVISE).context("cannot start a supervisor")?;
-    let launched = launch::next_run(app.dir(), id, run, plan, line, app.observer.sync)?;
+    let launched = launch::next_run(app.dir(), id, run, plan, locks.name.as_ref(), line, app.observer.sync)?;
     // Whoever records how the launch ended needs the lock, be it ourselves.
-    drop(op);
+    drop((locks.op, locks.name));
     match launched {
         Launched::Unconfirmed(launch) if super::run::runs(app, &launch)? => tell(app, launch),
         Launched::Running(launch) => {

@@ -208,7 +208,7 @@ fn not_executable(program: &str, cwd: &Path, errno: i32, alone: bool) -> String 
 }
 
 /// The job that bears this name, if it is not over. The caller holds the name's lock.
-fn alive_under(app: &App, name: &str, held: &Flock) -> Result<Option<Assessed>> {
+pub fn alive_under(app: &App, name: &str, held: &Flock) -> Result<Option<Assessed>> {
     let id = match lookup::named(app.dir(), name)? {
         // Damaged, or the files of its job are gone: only the ledger can tell whether somebody bears the name. An
         // empty file is the lock that we have just made.

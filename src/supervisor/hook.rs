@@ -5,10 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-
-use nix::sys::signal::SigSet;
 
 use super::Supervisor;
 use crate::env;
@@ -45,15 +42,7 @@ impl Supervisor {
             command.env("OUTLIVE_OUTPUT", launch.output.as_os());
             command.current_dir(launch.cwd.as_path());
         }
-        // SAFETY: system calls that are safe between fork and exec; no handler of ours is left.
-        unsafe {
-            command.pre_exec(|| {
-                nix::unistd::setsid()?;
-                spawn::default_signals(spawn::EVERY_SIGNAL);
-                SigSet::empty().thread_set_mask()?;
-                Ok(())
-            });
-        }
+        spawn::in_a_session_of_its_own(&mut command);
         match command.spawn() {
             Ok(child) => self.hook = i32::try_from(child.id()).ok(),
             Err(error) => self.note("on-exit", Some(format!("not started: {}", crate::words::plain(&error)))),

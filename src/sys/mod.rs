@@ -8,6 +8,8 @@ pub mod clock;
 pub mod handle;
 pub mod lock;
 pub mod machine;
+pub mod mapping;
+pub mod message;
 pub mod proc;
 pub mod sleep;
 pub mod spawn;

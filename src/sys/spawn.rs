@@ -5,6 +5,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::errno::Errno;
@@ -56,6 +58,19 @@ pub fn exec_self_with_line(word: &str) -> io::Result<Line> {
     Ok(Line { fd: ours, pid })
 }
 
+/// Has a program begin as the leader of a new session, with no signal blocked or ignored.
+pub fn in_a_session_of_its_own(command: &mut Command) {
+    let begin = || {
+        nix::unistd::setsid()?;
+        // SAFETY: no handler of ours is needed any longer.
+        unsafe { default_signals(EVERY_SIGNAL) };
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only what is safe after a fork: system calls, and nothing is allocated.
+    unsafe { command.pre_exec(begin) };
+}
+
 /// Goes on in a child, so that whoever started this process is no ancestor of what follows. False in the parent.
 pub fn hand_over() -> io::Result<bool> {
     // SAFETY: called while this process has one thread.
@@ -69,7 +84,8 @@ pub fn let_go(heard: impl IntoIterator<Item = c_int>) -> io::Result<UnixStream> 
         if error == nix::errno::Errno::EPERM { Ok(nix::unistd::getpid()) } else { Err(error) }
     })?;
     nix::unistd::chdir("/")?;
-    // SAFETY: plain system calls on descriptors that this process alone owns; nothing else holds them.
+    // SAFETY: this process was made to begin here: whatever descriptors it has are its caller's, and no object in it owns
+    // one of them; what is opened is closed or put in the place of 0 to 2. No handler of the caller's is needed any more.
     unsafe {
         close_from(LINE + 1);
         libc::fcntl(LINE, libc::F_SETFD, libc::FD_CLOEXEC);
@@ -203,7 +219,8 @@ pub fn start_leader(mut leader: Leader<'_>) -> io::Result<(i32, Reached)> {
 /// The leader's own code, in a process of its own.
 ///
 /// # Safety
-/// Only for a new process, whose end nothing but the kernel hears of: its memory may be shared. Every signal is blocked.
+/// Only for a new process, whose end nothing but the kernel hears of: its memory may be shared. Every signal is blocked,
+/// and has its default disposition, because they are unblocked here while the memory still is: no handler may run.
 pub(super) unsafe fn be_leader(leader: &mut Leader, progress: &Progress) -> ! {
     // SAFETY: only system calls; the pointers were laid out by the caller and stay valid.
     let errno = unsafe { set_up_and_exec(leader, progress) };

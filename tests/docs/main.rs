@@ -4,6 +4,7 @@
 
 mod completions;
 mod demo;
+mod dependencies;
 mod help;
 mod json;
 mod man;

@@ -1,5 +1,12 @@
 //! The readers by themselves: whatever the bytes are, nobody panics, and what was whole is still read.
 
+#[path = "../../fuzz/checks"]
+mod fuzz {
+    pub(super) mod identity;
+    pub(super) mod ledger;
+    pub(super) mod sidecars;
+}
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
@@ -169,7 +176,11 @@ proptest! {
     #[test]
     fn no_reader_panics_at_damaged_files(harms in prop::collection::vec(harm(), 1..5)) {
         for raw in [LEDGER, LAUNCH, EXIT, STAT, b"1 stop 15 10000 stop\n", b"A=1\0B=2\0\0"] {
-            read_as_everything(&harmed(raw, &harms));
+            let raw = harmed(raw, &harms);
+            read_as_everything(&raw);
+            fuzz::ledger::check(&raw);
+            fuzz::sidecars::check(&raw);
+            fuzz::identity::check(&raw);
         }
     }
 
@@ -272,12 +283,18 @@ proptest! {
     }
 }
 
+/// The corpus, through everybody and through what the fuzz targets check.
 #[test]
 fn no_reader_panics_at_the_corpus() {
-    for kind in ["ledger", "exit", "launch"] {
-        for (_, raw) in corpus(kind) {
-            read_as_everything(&raw);
-        }
+    // What a fuzzer has found to lead far into the readers has the names it gave.
+    let found = ["fuzz-ledger", "fuzz-sidecars", "fuzz-identity"];
+    let kinds = ["ledger", "exit", "launch", "identity"].into_iter().chain(found);
+    let files = kinds.flat_map(corpus).map(|(_, raw)| raw);
+    for raw in files.chain([LEDGER, LAUNCH, EXIT, STAT].map(<[u8]>::to_vec)) {
+        read_as_everything(&raw);
+        fuzz::ledger::check(&raw);
+        fuzz::sidecars::check(&raw);
+        fuzz::identity::check(&raw);
     }
 }
 

@@ -23,6 +23,26 @@ fn a_name_that_is_alive_is_refused_reused_or_replaced() {
     assert_eq!(env.job("web")["id"], json!(third));
 }
 
+/// A name that was given to a newer job is that one's for as long as it lives; afterwards it is whose run is newest.
+#[test]
+fn a_restart_takes_no_name_from_a_living_job_and_gives_none_away() {
+    let env = TestEnv::new();
+    let (mut first_life, mut second_life) = (env.fifo("first"), env.fifo("second"));
+    let first = env.sleeper(&["--name", "web"], &mut first_life);
+    env.outlive(["stop", "web"]).ok();
+    let second = env.sleeper(&["--name", "web"], &mut second_life);
+    env.outlive(["restart", &first]).refused(1, &format!("job {second} is running under its name 'web'"));
+    assert_eq!((env.job(&first)["run"].clone(), env.state_of("web")), (json!(1), "running".into()));
+    env.outlive(["stop", "web"]).ok();
+    env.outlive(["restart", &first]).ok();
+    assert_eq!((env.job("web")["id"].clone(), env.job("web")["run"].clone()), (json!(first), json!(2)));
+    env.outlive(["run", "--name", "web", "true"]).refused(125, "is running already");
+    // Nobody is left of the newest: the name is not taken for free because of that.
+    env.outlive(["prune", &second]).ok();
+    env.outlive(["run", "--name", "web", "true"]).refused(125, "is running already");
+    env.outlive(["restart", &second]).refused(1, "no job");
+}
+
 #[test]
 fn of_many_launches_under_one_name_one_wins() {
     let env = TestEnv::new();

@@ -18,10 +18,13 @@ mod process;
 
 mod crowd;
 mod disk;
+mod model;
 mod places;
 mod races;
 mod recycled;
+mod steps;
 mod stories;
 mod sweep;
 mod trace;
 mod truth;
+mod walk;

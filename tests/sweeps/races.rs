@@ -36,14 +36,12 @@ fn reap_at_random(env: &TestEnv, done: &AtomicBool) -> usize {
         let pids = fs::read_dir("/proc").unwrap().flatten();
         let found: Vec<i32> =
             pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(ours).collect();
-        if found.is_empty() || dice.roll(3) > 0 {
-            continue;
-        }
-        let pid = found[usize::try_from(dice.roll(found.len() as u64)).unwrap()];
-        // Held first, then looked at again: the number may be a stranger's by now.
-        if let Some(process) = Process::open(pid).filter(|_| ours(&pid)) {
-            process.signal(libc::SIGKILL);
-            killed += 1;
+        for pid in found.into_iter().filter(|_| dice.roll(5) == 0) {
+            // Held first, then looked at again: the number may be a stranger's by now.
+            if let Some(process) = Process::open(pid).filter(|_| ours(&pid)) {
+                process.signal(libc::SIGKILL);
+                killed += 1;
+            }
         }
     }
     killed
@@ -92,7 +90,11 @@ fn launchers_and_supervisors_killed_at_random() {
     }
     let begun = jobs.as_array().unwrap().iter().filter(|job| job["executed"] != false).count();
     assert!(executions <= begun, "{executions} executions, {begun} jobs that may have been executed");
-    println!("{} launches, {killed} killed, {executions} executed, {} recorded", 16 * rounds, known.len());
+    let launches = 16 * rounds;
+    let known = known.len();
+    println!(
+        "launches killed at random: {launches} points, 0 broken, {killed} killed, {executions} executed, {known} recorded"
+    );
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn reaps_beside_launches() {
         let ran = fs::read_to_string(env.work().join(format!("ran-{number}"))).unwrap();
         assert_eq!(ran.lines().count(), 1, "executed once");
     }
-    println!("{} launches, {reaps} reaps", jobs.len());
+    println!("launches beside reaps: {} points, 0 broken, {reaps} reaps", jobs.len());
 }
 
 /// A stop that meets a reap, whichever of the two ends the job: a stop is a stop, and the end is told once.

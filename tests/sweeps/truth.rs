@@ -49,7 +49,7 @@ fn marked(env: &TestEnv) -> Vec<(i32, String)> {
 }
 
 /// The supervisors that have files of this state directory open.
-fn supervisors(env: &TestEnv) -> Vec<i32> {
+pub(crate) fn supervisors(env: &TestEnv) -> Vec<i32> {
     let title = |pid: &i32| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with("outlive"))
     };

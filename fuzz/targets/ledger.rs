@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../checks/ledger.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|raw: &[u8]| checks::check(raw));
