@@ -210,6 +210,10 @@ TOOLS = {
     "nohup": Nohup, "nq": Nq, "tsp": Tsp, "pueue": Pueue, "pm2": Pm2, "systemd-run": SystemdRun, "outlive": Outlive,
 }
 
+CLAIMED = [
+    "outlive wait: 3", "status 127", "of 4 sleepers 0 are left", "the job is alive, and it says orphaned", "returns",
+]
+
 
 def eventually(holds):
     end = time.monotonic() + SOON
@@ -255,6 +259,7 @@ def loses_its_keeper(tool):
 def probe(name):
     print(f"{name}\n  version: {sh(TOOLS[name].version)[1]}", flush=True)
     tool = TOOLS[name]()
+    answers = []
     for what, answer in [
         ("the status of a job that exits with 3", lambda: tool.code(tool.start("./fails.sh"))),
         ("the launch of a command that does not exist", lambda: missing(tool)),
@@ -262,7 +267,10 @@ def probe(name):
         ("what looks after it is killed", lambda: loses_its_keeper(tool)),
         ("job=$(launch)", lambda: substitutes(tool)),
     ]:
-        print(f"  {what}: {answer()}", flush=True)
+        answers.append(answer())
+        print(f"  {what}: {answers[-1]}", flush=True)
+    if name == "outlive" and answers != CLAIMED:
+        raise SystemExit(f"of outlive, the README says {CLAIMED}")
 
 
 def main():

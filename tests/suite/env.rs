@@ -198,7 +198,11 @@ impl TestEnv {
 
     /// Blocks until the supervisor is gone as well, which writes to the ledger last.
     pub(crate) fn settled(&self, id: &str) {
-        let launch = self.launch_record(id, 1);
+        self.settled_run(id, 1);
+    }
+
+    pub(crate) fn settled_run(&self, id: &str, run: u32) {
+        let launch = self.launch_record(id, run);
         let start_time = launch["supervisor"]["start_time"].as_u64().unwrap();
         if let Some(supervisor) = Process::exactly(number(&launch["supervisor"]["pid"]), start_time) {
             supervisor.wait();

@@ -90,6 +90,7 @@ fn each_run_has_one_beginning_and_one_end() {
     fifo.line();
     env.outlive(["stop", &id]).ok();
     fifo.end();
+    env.settled_run(&id, 2);
     let records = env.records();
     for kind in ["launched", "exited"] {
         let runs: Vec<&Value> = records.iter().filter(|r| r["kind"] == kind).map(|r| &r["run"]).collect();

@@ -112,6 +112,7 @@ fn stops_at_once_agree() {
     assert!(stops.iter().all(|stop| stop.code == 0), "{stops:#?}");
     Output::finish(slow, "a shorter grace holds for all").ok();
     fifo.end();
+    env.settled(&id);
     let ends = env.records().iter().filter(|record| record["kind"] == "exited").count();
     assert_eq!((ends, env.job(&id)["cause"].as_str()), (1, Some("stop")));
     env.outlive(["stop", &id]).ok();
