@@ -2,7 +2,7 @@
 //!
 //! A command is a file below [`cmd`]: it gathers, decides, acts and prints. Deciding is pure: [`job`] (what is
 //! recorded), [`state`] (who is it, what state is it in), [`members`] (which processes belong to a job), [`exit`]
-//! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`] and [`teardown`] (processes) and
+//! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`], [`helper`] and [`teardown`] (processes) and
 //! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
 
 #![deny(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod env;
 pub mod environment;
 pub mod exit;
 pub mod fs;
+pub mod helper;
 pub mod job;
 pub mod launch;
 pub mod ledger;
@@ -74,8 +75,8 @@ fn early() -> Early {
         let _ = supervisor::serve();
         return Early::Done;
     }
-    if first == steer::HELPER {
-        let _ = steer::help();
+    if first == helper::HELPER {
+        let _ = helper::help();
         return Early::Done;
     }
     if first == cmd::complete::COMPLETE {

@@ -1,36 +1,26 @@
 //! Having a run stopped, by whoever may do it: its supervisor, asked through the control FIFO; or, when that is
 //! gone, a helper in a session of its own. Both go on to the end if the asker dies.
 
-use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::libc;
-use serde::{Deserialize, Serialize};
 
 use crate::assess::{Assessed, Observer};
-use crate::bytes::Bytes;
 use crate::control::{Control, Request};
 use crate::fs::RunLock;
-use crate::job::{Cause, End, Launch, Outcome};
-use crate::ledger::{self, Patience, Record};
-use crate::members::{self, RunMark};
-use crate::paths::StateDir;
-use crate::state::State;
+use crate::helper::{HELPER_WAIT, Helper, Order, supervised_members};
+use crate::job::{Cause, Launch};
 use crate::store::Sidecar;
+use crate::sys::clock;
 use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Stat};
-use crate::sys::{clock, spawn, wait};
-use crate::teardown::{self, KILL_WAIT};
+use crate::teardown::KILL_WAIT;
 
 /// How long a supervisor may take to read a request.
 const HEAR_WAIT: Duration = Duration::from_secs(1);
-
-/// What a helper may need besides the grace: to wait for the lock of the job, and for what it killed to go.
-const HELPER_WAIT: Duration = Duration::from_secs(40);
 
 /// A stop to be carried out.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +62,7 @@ enum How {
     /// The job may be neither asked nor signalled.
     NotOurs,
     Supervisor(Option<Control>),
-    Helper(UnixStream),
+    Helper(Helper),
 }
 
 /// Asks for a stop and returns at once.
@@ -123,7 +113,7 @@ impl Asked {
                     .collect();
                 Ok(Stopped { job, survivors, unsupervised: true, already: false })
             }
-            How::Helper(line) => finish_helper(observer, job.launch, line, stop),
+            How::Helper(helper) => finish_helper(observer, job.launch, &helper, stop),
             How::Supervisor(control) => finish_supervised(observer, job, stop, control),
         }
     }
@@ -163,16 +153,12 @@ fn finish_supervised(
     let after = observer.settle(job.launch.clone())?;
     if ended && after.judgement.may_signal() {
         // The supervisor died on the way.
-        let line = start_helper(observer, &after.launch, stop)?;
-        return finish_helper(observer, after.launch, line, stop);
+        let helper = start_helper(observer, &after.launch, stop)?;
+        return finish_helper(observer, after.launch, &helper, stop);
     }
     let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch)? };
     let survivors = left.into_iter().map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job: after, survivors, unsupervised: !supervised, already: false })
-}
-
-fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Vec<Stat>> {
-    members::supervised(launch.supervisor.pid, &RunMark::new(&launch.id, launch.run, observer.dir.path()))
 }
 
 /// A supervisor that does not hear is stopped or frozen: it is let go on, asked again, and if that does not
@@ -189,8 +175,8 @@ fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
     if control.as_ref().is_some_and(Control::heard) {
         return Ok(false);
     }
-    let line = start_helper(observer, &job.launch, Stop { grace: Some(Duration::ZERO), ..stop })?;
-    let _ = read_answer(&line, HELPER_WAIT);
+    let helper = start_helper(observer, &job.launch, Stop { grace: Some(Duration::ZERO), ..stop })?;
+    let _ = helper.answer(HELPER_WAIT);
     Ok(false)
 }
 
@@ -203,31 +189,9 @@ fn reason(stat: &Stat) -> String {
     }
 }
 
-/// What a helper is told.
-#[derive(Debug, Serialize, Deserialize)]
-struct Order {
-    state_dir: Bytes,
-    id: String,
-    run: u32,
-    signal: i32,
-    grace_ms: u64,
-    cause: Cause,
-    sync: bool,
-}
-
-/// What a helper answers: the survivors' PIDs.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Answer {
-    survivors: Vec<i32>,
-    error: Option<String>,
-}
-
-/// The word by which this program is executed as a helper.
-pub const HELPER: &str = "outlive:stop";
-
-fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<UnixStream> {
+fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Helper> {
     let (signal, grace) = signal_and_grace(launch, stop);
-    let order = Order {
+    Helper::start(&Order {
         state_dir: observer.dir.path().into(),
         id: launch.id.clone(),
         run: launch.run,
@@ -235,34 +199,12 @@ fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Unix
         grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         cause: stop.cause,
         sync: observer.sync,
-    };
-    let line = spawn::exec_self_with_line(HELPER).context("cannot start a helper")?;
-    let mut text = serde_json::to_vec(&order)?;
-    text.push(b'\n');
-    (&line.fd).write_all(&text).context("cannot tell the helper")?;
-    // It hands over to a child of its own at once, which nobody here is an ancestor of.
-    wait_for_child(line.pid);
-    Ok(line.fd)
+    })
 }
 
-fn wait_for_child(pid: i32) {
-    if let Ok(child) = Handle::open(pid) {
-        let _ = child.wait(Some(HELPER_WAIT));
-    }
-    let _ = wait::reap(wait::Child::Pid(pid));
-}
-
-/// Nobody waits for ever for a helper that does not get on: frozen, stopped, or on a disk that hangs.
-fn read_answer(mut line: &UnixStream, limit: Duration) -> io::Result<Answer> {
-    let mut text = String::new();
-    line.set_read_timeout(Some(limit))?;
-    line.read_to_string(&mut text)?;
-    Ok(serde_json::from_str(&text).unwrap_or_default())
-}
-
-fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: Stop) -> Result<Stopped> {
+fn finish_helper(observer: &Observer, launch: Launch, helper: &Helper, stop: Stop) -> Result<Stopped> {
     let limit = signal_and_grace(&launch, stop).1.saturating_add(HELPER_WAIT);
-    let answer = read_answer(&line, limit).with_context(|| {
+    let answer = helper.answer(limit).with_context(|| {
         format!(
             "the helper that is to stop job {} gives no answer (see 'outlive show {}')",
             launch.id, launch.id
@@ -279,92 +221,4 @@ fn finish_helper(observer: &Observer, launch: Launch, line: UnixStream, stop: St
     let still = answer.survivors.iter().filter_map(|&pid| proc::stat(pid).ok()).filter(|stat| !stat.dead());
     let survivors = still.map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job, survivors, unsupervised: true, already: false })
-}
-
-/// The whole life of a helper: detach, take `op`, prove, end, record.
-pub fn help() -> Result<()> {
-    let mut line = spawn::let_go([])?;
-    if !spawn::hand_over()? {
-        return Ok(());
-    }
-    spawn::name_process("outlive:helper");
-    spawn::Title::own().change("outlive:helper");
-    let mut text = Vec::new();
-    let mut byte = [0_u8];
-    while line.read(&mut byte)? == 1 && byte != *b"\n" {
-        text.push(byte[0]);
-    }
-    let order: Order = serde_json::from_slice(&text)?;
-    let answer = match carry_out(&order) {
-        Ok(survivors) => Answer { survivors, error: None },
-        Err(error) => Answer { survivors: Vec::new(), error: Some(crate::words::of(&error)) },
-    };
-    let _ = line.write_all(&serde_json::to_vec(&answer)?);
-    Ok(())
-}
-
-fn carry_out(order: &Order) -> Result<Vec<i32>> {
-    let observer = Observer::new(StateDir::trusted(order.state_dir.as_path()), order.sync);
-    let _op = observer.op(&order.id)?;
-    let run_dir = observer.dir.run(&order.id, order.run);
-    let launch = match crate::store::read_launch(&run_dir)? {
-        Some(launch) => launch,
-        None => crate::lookup::latest(&observer.dir, &order.id)?
-            .filter(|launch| launch.run == order.run)
-            .context("its launch record is gone")?,
-    };
-    let job = observer.assess(launch.clone())?;
-    let supervised = job.judgement.supervised;
-    if job.state().is_final() || !job.judgement.may_signal() {
-        return Ok(Vec::new());
-    }
-    let note = Record::Note {
-        kind: "stop-requested",
-        id: order.id.clone(),
-        run: order.run,
-        at: clock::now(),
-        detail: Some(order.cause.word()),
-    };
-    let _ = ledger::append(&observer.dir, &[note], Patience::Command, false);
-    let look = || -> Result<Vec<Stat>> {
-        let found = if supervised {
-            supervised_members(&observer, &launch)?
-        } else {
-            provable_now(&observer, &launch)?
-        };
-        let never = members::untouchable(&proc::table()?, proc::own_stat()?.id());
-        Ok(found.into_iter().filter(|stat| !never.contains(&stat.pid)).collect())
-    };
-    // A look that fails does not mean that nobody is left: what was seen last still counts.
-    let last = RefCell::new(look()?);
-    let members = || -> Vec<Stat> {
-        if let Ok(found) = look() {
-            last.replace(found);
-        }
-        last.borrow().clone()
-    };
-    let left = teardown::end_all(&members, order.signal, Duration::from_millis(order.grace_ms));
-    if left.is_empty() && !supervised {
-        record_orphan_end(&observer, launch, order.cause)?;
-    }
-    Ok(left.iter().map(|stat| stat.pid).collect())
-}
-
-/// The provable members now, the leader among them if it still is the one recorded.
-fn provable_now(observer: &Observer, launch: &Launch) -> Result<Vec<Stat>> {
-    let job = observer.assess(launch.clone())?;
-    Ok(if job.judgement.may_signal() { job.members } else { Vec::new() })
-}
-
-/// An orphan's status is known to nobody: it was stopped because somebody asked, but how it ended is not told.
-fn record_orphan_end(observer: &Observer, launch: Launch, cause: Cause) -> Result<()> {
-    let path = observer.dir.run(&launch.id, launch.run).exit();
-    let file = crate::fs::open_private(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    let job = observer.assess(launch.clone())?;
-    if job.outcome.is_some() || job.state() != State::Interrupted || !RunLock::Both.attempt(&file)? {
-        return Ok(());
-    }
-    let outcome =
-        Outcome { executed: Some(true), ..Outcome::bare(End::Interrupted, Some(cause), clock::now()) };
-    observer.commit(&launch, &file, &outcome)
 }
