@@ -109,9 +109,12 @@ pub enum OnOwnerExit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
     pub pid: i32,
-    /// Clock ticks since boot: field 22 of /proc/PID/stat, see proc_pid_stat(5).
+    /// Clock ticks since boot: field 22 of /proc/PID/stat, see proc_pid_stat(5). Elsewhere seconds since 1970.
     pub start_time: u64,
 }
+
+/// How the name of a boot begins that is the start time of process 1.
+pub const FIRST_PROCESS: &str = "init-";
 
 /// Where PIDs and ticks mean something: one boot of one machine, one PID and one time namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +136,11 @@ impl Place {
     /// Whether a PID and a start time mean the same in both.
     pub fn comparable(&self, other: &Self) -> bool {
         (&self.boot_id, self.pid_ns, self.time_ns) == (&other.boot_id, other.pid_ns, other.time_ns)
+    }
+
+    /// Whether both name boots in the same way: a build that does with POSIX knows a boot by its first process only.
+    pub fn names_boots_as(&self, other: &Self) -> bool {
+        self.boot_id.starts_with(FIRST_PROCESS) == other.boot_id.starts_with(FIRST_PROCESS)
     }
 
     /// Without these nothing that was recorded can be compared with what is seen.

@@ -1,9 +1,9 @@
 //! The Rust runtime looks up the bounds of the stack in /proc/self/maps before `main`, which takes an eighth of a
 //! bare program's start. Where the C library can hand over the arguments without it, `main` is our own.
 
-#![cfg_attr(all(target_os = "linux", target_env = "gnu"), no_main)]
+#![cfg_attr(all(target_os = "linux", target_env = "gnu", not(feature = "portable")), no_main)]
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(feature = "portable")))]
 // SAFETY: the one `main` of the program, with a signature the C library calls it by.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> std::ffi::c_int {
@@ -11,7 +11,7 @@ extern "C" fn main() -> std::ffi::c_int {
     end(outlive::run())
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", not(feature = "portable"))))]
 fn main() {
     end(outlive::run())
 }

@@ -105,3 +105,26 @@ fn ancestors_groups_and_init_are_untouchable() {
     }
     assert!(!never.contains(&30));
 }
+
+/// Without a subreaper: the supervisor is 49, its leader 50 is dead but not waited for.
+#[test]
+fn a_session_a_mark_or_a_parent_makes_a_member_where_orphans_are_not_given_back() {
+    let dead = Stat { state: b'Z', ..process(50, 49, 50, 500) };
+    let named = |name: &str, stat: Stat| Stat { comm: name.as_bytes().to_vec(), ..stat };
+    let table = [
+        named("outlive:x", process(49, 1, 49, 499)),
+        dead,
+        process(60, 1, 50, 600),
+        process(61, 1, 61, 601),
+        process(62, 61, 61, 602),
+        process(70, 1, 70, 700),
+        // What the supervisor itself looks with, a job inside the job, and the supervisor of that.
+        process(80, 49, 49, 800),
+        process(81, 60, 81, 801),
+        named("outlive:y", process(82, 60, 82, 802)),
+    ];
+    let marks = [(61, Mark::Ours), (81, Mark::Other)];
+    let mark = |pid: i32| marks.iter().find(|(of, _)| *of == pid).map_or(Mark::Absent, |(_, mark)| *mark);
+    let pids: Vec<i32> = found(49, &table, &mark).into_iter().map(|stat| stat.pid).collect();
+    assert_eq!(pids, [60, 61, 62]);
+}

@@ -197,6 +197,14 @@ pub fn judge(launch: &Launch, evidence: &Evidence) -> Judgement {
             "the kernel does not tell which boot and PID namespace this is",
         );
     }
+    if !launch.identity.place.names_boots_as(&evidence.here) {
+        return say(
+            State::Unknown,
+            Verdict::Unverified,
+            Some(Cause::OtherHost),
+            "recorded by an outlive that was built for another system",
+        );
+    }
     if evidence.supervised {
         supervised(&launch.identity, evidence, say)
     } else {
@@ -350,7 +358,7 @@ fn unsupervised(
 /// The identity shown beside a final state.
 fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
     let (there, here) = (&launch.identity.place, &evidence.here);
-    if !here.known() {
+    if !here.known() || !there.names_boots_as(here) {
         return Verdict::Unverified;
     }
     if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {

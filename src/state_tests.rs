@@ -203,6 +203,18 @@ fn another_boot_host_or_namespace() {
     );
 }
 
+/// A build for another system names boots in another way: that it is another name says nothing.
+#[test]
+fn a_boot_of_another_kind_is_no_reboot() {
+    let here = Place { boot_id: "init-1795990737".into(), ..place() };
+    for supervised in [false, true] {
+        let seen = Evidence { here: here.clone(), ..evidence(supervised, Leader::Alive(ours())) };
+        expect(&seen, State::Unknown, Verdict::Unverified, Some(Cause::OtherHost));
+    }
+    let ended = Evidence { here, outcome: Some(outcome(End::Exited)), ..evidence(false, Leader::Gone) };
+    expect(&ended, State::Exited, Verdict::Unverified, None);
+}
+
 #[test]
 fn a_missing_machine_id_equals_nothing() {
     let mut recorded = launch();

@@ -1,5 +1,7 @@
 //! `stop`: end jobs, and say what is left of them.
 
+use std::sync::Once;
+
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 
@@ -9,6 +11,7 @@ use crate::cli;
 use crate::exit::Exit;
 use crate::job::{Cause, Launch};
 use crate::steer::{self, Asked, Stop, Stopped};
+use crate::sys::{Ability, can};
 use crate::view::{JobView, Survivor};
 use crate::words;
 
@@ -72,6 +75,11 @@ pub fn report(stopped: &Stopped) -> Exit {
                 "job {} had lost its supervisor; nothing provably its own is left, but escaped processes cannot be excluded",
                 job.id()
             );
+        } else if !stopped.already && !can(Ability::Subreaper) {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                notice!("nothing that can be seen is left, but here escaped processes cannot be excluded (see 'outlive doctor')");
+            });
         }
         return Exit::Done;
     }

@@ -44,7 +44,11 @@ impl Supervisor {
         {
             return Ok(true);
         }
-        let left = self.members()?;
+        let mut left = self.members()?;
+        if left.is_empty() {
+            // One that was just being forked may have been missed; what it left is seen now.
+            left = self.members()?;
+        }
         self.member = left.iter().find_map(|stat| Handle::proven(stat.id()).transpose()).transpose()?;
         Ok(self.member.is_some())
     }

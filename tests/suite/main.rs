@@ -16,6 +16,7 @@ mod lost;
 mod messages;
 mod names;
 mod odd;
+mod platforms;
 mod process;
 mod steering;
 mod strangers;

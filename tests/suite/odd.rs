@@ -6,32 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use nix::libc;
 use serde_json::json;
 
-use crate::env::{Output, TestEnv, eventually, lacks};
-use crate::fifo::Gate;
+use crate::env::{Output, TestEnv, eventually};
 use crate::process::{Process, is_stopped};
 
-fn proven_without_its_supervisor(env: &TestEnv, gate: &Gate, words: &[&str]) {
-    let id = env.run(["--stdin", gate.path(), "--"].iter().chain(words));
-    assert_eq!(env.state_of(&id), "running", "{words:?}");
-    let leader = env.leader(&id);
-    env.kill_supervisor(&id);
-    let job = env.job(&id);
-    assert_eq!((&job["state"], &job["identity"]), (&json!("orphaned"), &json!("owned")), "{words:?}");
-    env.outlive(["stop", &id]).ok();
-    leader.wait();
-}
-
 /// What the command line became after the launch still proves whose process it is.
-#[test]
-fn an_orphan_that_has_cleared_its_environment_is_proven_by_its_words() {
-    if lacks("command-lines") {
-        return;
-    }
-    let env = TestEnv::new();
-    let gate = env.gate("gate");
-    proven_without_its_supervisor(&env, &gate, &["env", "-i", "sleep", "1000"]);
-}
-
 #[test]
 fn an_orphan_is_proven_through_exec_chains_and_wrappers() {
     let env = TestEnv::new();
@@ -48,7 +26,14 @@ fn an_orphan_is_proven_through_exec_chains_and_wrappers() {
         &["setsid", "--wait", "sleep", "1000"],
         &["bash", "-c", "exec -a '' sleep 1000"],
     ] {
-        proven_without_its_supervisor(&env, &gate, words);
+        let id = env.run(["--stdin", gate.path(), "--"].iter().chain(words));
+        assert_eq!(env.state_of(&id), "running", "{words:?}");
+        let leader = env.leader(&id);
+        env.kill_supervisor(&id);
+        let job = env.job(&id);
+        assert_eq!((&job["state"], &job["identity"]), (&json!("orphaned"), &json!("owned")), "{words:?}");
+        env.outlive(["stop", &id]).ok();
+        leader.wait();
     }
     assert!(env.leftovers().is_empty());
 }

@@ -58,7 +58,8 @@ fn case_13_a_stranger_under_a_recorded_number_lives() {
             launch["identity"][field] = json!(pid);
         }
         launch["identity"]["start_time"] = json!(process::start_of(pid).unwrap());
-        launch["identity"]["place"]["boot_id"] = json!("00000000-0000-0000-0000-000000000000");
+        let boot = &mut launch["identity"]["place"]["boot_id"];
+        *boot = json!(format!("{}0", boot.as_str().unwrap()));
     };
     for (forge, cause, identity) in
         [(other_start, "supervisor-lost", "recycled"), (other_boot, "reboot", "stale")]

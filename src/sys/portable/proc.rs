@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 pub use super::ps::parse_stat;
 use super::ps::{self, Which};
-use crate::job::Place;
+use crate::job::{FIRST_PROCESS, Place};
 use crate::sys::proc::Stat;
 
 pub fn stat(pid: i32) -> io::Result<Stat> {
@@ -40,10 +40,19 @@ pub fn exiting(pid: i32) -> bool {
     ps::exiting(pid)
 }
 
+/// How often a process is looked at again that executes one command after another.
+const CHANGES: usize = 5;
+
 /// The environment the process was executed with; none when it is not shown.
 pub fn environ(pid: i32) -> io::Result<Option<Vec<u8>>> {
     let which = Which::One(pid);
-    Ok(ps::environments(which, &ps::table(which)?)?.remove(&pid))
+    for _ in 0..CHANGES {
+        let (mut found, changed) = ps::environments(which, &ps::table(which)?)?;
+        if changed.is_empty() {
+            return Ok(found.remove(&pid));
+        }
+    }
+    Ok(None)
 }
 
 /// The environments of all these processes.
@@ -52,7 +61,11 @@ pub struct Environs(HashMap<i32, Vec<u8>>);
 
 impl Environs {
     pub fn of(table: &[Stat]) -> io::Result<Self> {
-        ps::environments(Which::All, table).map(Self)
+        let (mut found, changed) = ps::environments(Which::All, table)?;
+        for pid in changed {
+            found.extend(environ(pid)?.map(|environment| (pid, environment)));
+        }
+        Ok(Self(found))
     }
 
     pub fn get(&self, pid: i32) -> io::Result<Option<Vec<u8>>> {
@@ -72,7 +85,7 @@ pub fn children(pid: i32) -> io::Result<Vec<i32>> {
 /// Process 1 lives as long as its system, or its container, does.
 pub fn boot_id() -> String {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
-    let of = || stat(1).map(|init| format!("init-{}", init.start_time)).unwrap_or_default();
+    let of = || stat(1).map(|init| format!("{FIRST_PROCESS}{}", init.start_time)).unwrap_or_default();
     BOOT_ID.get_or_init(of).clone()
 }
 

@@ -132,17 +132,30 @@ fn seconds(text: &str) -> Option<u64> {
     days.parse::<u64>().ok()?.checked_mul(86_400)?.checked_add(of_day)
 }
 
-/// The environments that can be seen of these processes, as `K=V` and NUL. One between two commands has none to show.
-pub(super) fn environments(which: Which, table: &[Stat]) -> io::Result<HashMap<i32, Vec<u8>>> {
+/// What ps shows of environments, as `K=V` and NUL, and whose could not be told: they have executed something since the
+/// table was read.
+pub(super) type Environments = (HashMap<i32, Vec<u8>>, Vec<i32>);
+
+pub(super) fn environments(which: Which, table: &[Stat]) -> io::Result<Environments> {
     let known: HashMap<Key, &Stat> = table.iter().map(|stat| ((stat.pid, stat.start_time), stat)).collect();
-    let environment = |row: &String| {
-        let (fields, text) = split(row, 6)?;
-        let stat = known.get(&(fields[0].parse().ok()?, start(&fields[1..])?))?;
+    let (mut found, mut changed) = (HashMap::new(), Vec::new());
+    for row in rows(which, &[ENVIRONMENT], &["pid", "lstart", "args"])? {
+        let Some((stat, text)) = known_row(&row, &known) else { continue };
         // What stands before it are the arguments, whatever they look like.
-        let behind = text.as_bytes().strip_prefix(stat.comm.as_slice())?.strip_prefix(b" ")?;
-        Some((stat.pid, entries(std::str::from_utf8(behind).ok()?)?))
-    };
-    Ok(rows(which, &[ENVIRONMENT], &["pid", "lstart", "args"])?.iter().filter_map(environment).collect())
+        match std::str::from_utf8(&stat.comm).ok().and_then(|args| shown(text).strip_prefix(args)) {
+            Some("") => {}
+            Some(behind) if begins_with_entry(behind) => {
+                found.extend(entries(&behind[1..]).map(|environment| (stat.pid, environment)));
+            }
+            _ => changed.push(stat.pid),
+        }
+    }
+    Ok((found, changed))
+}
+
+fn known_row<'a, 'b>(row: &'a str, known: &HashMap<Key, &'b Stat>) -> Option<(&'b Stat, &'a str)> {
+    let (fields, text) = split(row, 6)?;
+    Some((known.get(&(fields[0].parse().ok()?, start(&fields[1..])?))?, text))
 }
 
 /// Values may hold spaces; an entry begins with a word that has a `=`. What is not clear about the mark is no mark.
@@ -150,7 +163,7 @@ fn entries(text: &str) -> Option<Vec<u8>> {
     let mut raw = String::with_capacity(text.len());
     let mut marks = 0;
     for word in text.split(' ') {
-        let name = word.split_once('=').map(|(name, _)| name).filter(|name| is_name(name));
+        let name = name_of(word);
         if !raw.is_empty() {
             raw.push(if name.is_some() { '\0' } else { ' ' });
         }
@@ -160,9 +173,19 @@ fn entries(text: &str) -> Option<Vec<u8>> {
     (!text.is_empty() && marks <= 1).then(|| raw.into_bytes())
 }
 
-fn is_name(word: &str) -> bool {
+fn begins_with_entry(behind: &str) -> bool {
+    behind
+        .strip_prefix(' ')
+        .and_then(|text| text.split(' ').next())
+        .is_some_and(|word| name_of(word).is_some())
+}
+
+/// The name in `NAME=value`.
+fn name_of(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !word.is_empty() && word.bytes().all(allowed) && !word.starts_with(|first: char| first.is_ascii_digit())
+    let fits = !name.is_empty() && name.bytes().all(allowed) && !name.as_bytes()[0].is_ascii_digit();
+    fits.then_some(name)
 }
 
 #[cfg(test)]
@@ -204,7 +227,7 @@ mod tests {
     fn this_process_shows_its_own_environment_and_not_its_arguments() {
         let pid = i32::try_from(std::process::id()).unwrap();
         let seen = table(Which::One(pid)).unwrap();
-        let raw = &environments(Which::One(pid), &seen).unwrap()[&pid];
+        let raw = &environments(Which::One(pid), &seen).unwrap().0[&pid];
         let path = format!("PATH={}", std::env::var("PATH").unwrap());
         assert!(raw.split(|&byte| byte == 0).any(|entry| entry == path.as_bytes()));
     }
