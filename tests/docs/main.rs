@@ -9,6 +9,7 @@ mod help;
 mod json;
 mod man;
 mod readme;
+mod recipes;
 mod schema;
 mod scratch;
 mod shell;
