@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::fs::{Flock, RunLock};
 use crate::job::{End, Launch, Outcome, Place, ProcessId};
 use crate::ledger::{self, Patience, Record};
-use crate::lookup::NoSuchJob;
+use crate::lookup;
 use crate::members::{self, Mark, Members, RunMark};
 use crate::paths::{StateDir, make_private_all};
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
@@ -242,7 +242,7 @@ impl Observer {
                 if self.rebuild(id)? {
                     take()
                 } else {
-                    Err(NoSuchJob::pruned(id).into())
+                    Err(lookup::pruned(id).into())
                 }
             }
             taken => taken,

@@ -20,6 +20,18 @@ pub enum Exit {
     Job(u8),
 }
 
+/// An error that lies with what was asked, not with outlive: no such job, or one that this cannot be done to.
+#[derive(Debug)]
+pub struct Refused(pub String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 impl Exit {
     pub fn code(self) -> u8 {
         match self {

@@ -4,6 +4,7 @@ use std::io;
 
 use anyhow::{Context, Result};
 
+use crate::exit::Refused;
 use crate::fs;
 use crate::job::{Launch, is_id, is_id_prefix};
 use crate::ledger;
@@ -11,22 +12,9 @@ use crate::paths::StateDir;
 use crate::store;
 use crate::sys::proc;
 
-/// No job is called that: the asker's mistake, not outlive's failure.
-#[derive(Debug)]
-pub struct NoSuchJob(pub String);
-
-impl std::fmt::Display for NoSuchJob {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoSuchJob {}
-
-impl NoSuchJob {
-    pub fn pruned(id: &str) -> Self {
-        Self(format!("job {id} was pruned meanwhile"))
-    }
+/// The job was there when this command began.
+pub fn pruned(id: &str) -> Refused {
+    Refused(format!("job {id} was pruned meanwhile"))
 }
 
 const SHORTEST_PREFIX: usize = 4;
@@ -34,7 +22,7 @@ const SHORTEST_PREFIX: usize = 4;
 /// The latest run of the job that `word` names.
 pub fn find(dir: &StateDir, word: &str) -> Result<Launch> {
     let id = find_id(dir, word)?;
-    latest(dir, &id)?.ok_or_else(|| NoSuchJob(format!("no job '{word}' (see 'outlive ls --all')")).into())
+    latest(dir, &id)?.ok_or_else(|| Refused(format!("no job '{word}' (see 'outlive ls --all')")).into())
 }
 
 /// The latest run of a job: from its own files, or from the ledger where they may not be all.
@@ -76,7 +64,7 @@ fn find_id(dir: &StateDir, word: &str) -> Result<String> {
             [] => {}
             [id] => return Ok(id.clone()),
             several => {
-                return Err(NoSuchJob(format!("'{word}' could be any of {}", several.join(", "))).into());
+                return Err(Refused(format!("'{word}' could be any of {}", several.join(", "))).into());
             }
         }
     }
@@ -90,7 +78,7 @@ fn find_id(dir: &StateDir, word: &str) -> Result<String> {
     if let Some(entry) = known {
         return Ok(entry.launch.id.clone());
     }
-    Err(NoSuchJob(format!("no job '{word}' ({})", hint(dir, word, &book.jobs))).into())
+    Err(Refused(format!("no job '{word}' ({})", hint(dir, word, &book.jobs))).into())
 }
 
 /// What somebody may have meant who asked for a job that does not exist.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{App, Refused};
+use super::App;
 use crate::cli::Logs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::job::{Cause, Launch};
 use crate::lookup;
 use crate::output::{Copied, Until, copy, end_of_run, newest_part, tail};
@@ -24,9 +24,8 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
     let launch = match args.run {
         Some(run) => {
             let launch = store::read_launch(&app.dir().run(&id, run))?;
-            launch.ok_or_else(|| {
-                lookup::NoSuchJob(format!("job {id} has no run {run} (the latest is {})", latest.run))
-            })?
+            launch
+                .ok_or_else(|| Refused(format!("job {id} has no run {run} (the latest is {})", latest.run)))?
         }
         None => latest,
     };

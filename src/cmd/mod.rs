@@ -21,9 +21,9 @@ use serde::{Serialize, Serializer};
 
 use crate::assess::{Assessed, Observer};
 use crate::cli::{Cli, Color, Command};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::ledger::{self, Book};
-use crate::lookup::{self, NoSuchJob};
+use crate::lookup;
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::spawn::Line;
@@ -176,21 +176,9 @@ impl App {
     }
 }
 
-/// What was asked for is refused, for a reason that lies with what was asked.
-#[derive(Debug)]
-pub struct Refused(pub String);
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
-
 /// The status that an error ends a command with.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    if error.is::<NoSuchJob>() || error.is::<Refused>() { Exit::NotDone } else { Exit::Failed }
+    if error.is::<Refused>() { Exit::NotDone } else { Exit::Failed }
 }
 
 /// Prints one JSON value and a newline.

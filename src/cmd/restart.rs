@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 
-use super::{App, Refused};
+use super::App;
 use crate::cli::Restart;
 use crate::environment::{is_secret, read_env, unmark};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::fs::Flock;
 use crate::job::{Cause, Launch, Stdin};
 use crate::launch::{self, Launched};
@@ -40,7 +40,7 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         // In the order of everybody else: name, op, ledger.
         let name = seen.name.as_ref().map(|name| take_name(app, &id, name)).transpose()?;
         let op = app.observer.op(&id)?;
-        let launch = lookup::latest(app.dir(), &id)?.ok_or_else(|| lookup::NoSuchJob::pruned(&id))?;
+        let launch = lookup::latest(app.dir(), &id)?.ok_or_else(|| lookup::pruned(&id))?;
         if launch.run > seen.run {
             return tell(app, launch);
         }
