@@ -90,7 +90,8 @@ fn hint(dir: &StateDir, word: &str, jobs: &[ledger::Entry]) -> String {
     let ids = || jobs.iter().rev().map(|entry| entry.launch.id.as_str());
     let begun = || ids().find(|id| is_id_prefix(word) && id.starts_with(word));
     let mistyped = || ids().find(|id| is_id(word) && distance(word, id) == 1);
-    match nearest(word, &names).or_else(begun).or_else(mistyped) {
+    // A name that is near is a guess; an id that begins so is none.
+    match begun().or_else(|| nearest(word, &names)).or_else(mistyped) {
         Some(near) => format!("did you mean '{near}'?"),
         None if word.bytes().all(|byte| byte.is_ascii_digit()) => {
             "a job is called by its id or name, not by a PID; see 'outlive ls --all'".to_owned()
