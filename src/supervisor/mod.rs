@@ -30,7 +30,7 @@ use crate::store;
 use crate::sys::handle::Handle;
 use crate::sys::sleep::{Signals, Source, Timer, sleep};
 use crate::sys::spawn;
-use crate::sys::wait::{Child, ChildEnd, peek, reap};
+use crate::sys::wait::{Child, ChildEnd, all_dead, peek, reap};
 use crate::sys::{Ability, can, clock, proc};
 
 pub use self::cap::HEAD;
@@ -224,6 +224,9 @@ impl Supervisor {
     fn others_alive(&mut self) -> io::Result<bool> {
         if !can(Ability::Subreaper) {
             return self.strangers_alive();
+        }
+        if all_dead()? {
+            return Ok(false);
         }
         let mark = self.mark();
         let mut alive = false;

@@ -4,6 +4,7 @@ use std::io;
 
 use nix::libc;
 
+pub use super::here::wait::all_dead;
 use super::here::wait::wait;
 
 /// How a child ended, and what it used.
