@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::fs::{Flock, RunLock};
-use crate::job::{End, Launch, Outcome, Place, ProcessId};
+use crate::job::{Cause, End, Launch, Outcome, Place, ProcessId};
 use crate::ledger::{self, Patience, Record};
 use crate::lookup;
 use crate::members::{self, Mark, Members, RunMark};
@@ -99,7 +99,7 @@ impl Observer {
         let exit = self.open_exit(&launch)?;
         let mut assessed = self.look_and_ask(launch, exit)?;
         // A supervisor needs a moment between its leader's death and the record of it.
-        if assessed.judgement.cause == Some(crate::job::Cause::ExitNotRecorded)
+        if assessed.judgement.cause == Some(Cause::ExitNotRecorded)
             && let Some(file) = assessed.exit.take()
         {
             RunLock::Unended.wait_for(&file, Some(RECORD_WAIT))?;
@@ -107,7 +107,7 @@ impl Observer {
         }
         // One that is just ending has lost all that proves whose it is: looked at again once it is dead.
         let mut changing = true;
-        while changing && assessed.judgement.cause == Some(crate::job::Cause::Unproven) {
+        while changing && assessed.judgement.cause == Some(Cause::Unproven) {
             changing = await_exiting(assessed.launch.identity.sid);
             let exit = assessed.exit.take();
             assessed = self.look_and_ask(assessed.launch, exit)?;
@@ -192,6 +192,8 @@ impl Observer {
         }
         let mut outcome = Outcome::bare(End::Interrupted, again.judgement.cause, clock::now());
         outcome.executed = again.executed_hint();
+        // Its namespace may go on though its supervisor has ended: only from there it can be seen that nothing is left.
+        outcome.lingering = again.judgement.cause == Some(Cause::NamespaceEnded);
         self.commit(&again.launch, &file, &outcome)?;
         let exit = Some(file);
         self.look(again.launch, exit, None)
@@ -200,10 +202,17 @@ impl Observer {
     /// Records an end that the ledger does not know. None if it does by now, or if another run has begun.
     pub fn tell_ledger(&self, job: Assessed) -> Result<Option<Assessed>> {
         // A supervisor that lives is about to do it: the end would be told twice.
-        if let (true, Some(exit)) = (job.judgement.supervised, &job.exit) {
-            RunLock::Supervised.wait_for(exit, Some(RECORD_WAIT))?;
+        if let (true, Some(exit)) = (job.judgement.supervised, &job.exit)
+            && !RunLock::Supervised.wait_for(exit, Some(RECORD_WAIT))?
+        {
+            return Ok(None);
         }
         let _op = self.op(job.id())?;
+        self.tell_ledger_locked(job)
+    }
+
+    /// The same for a caller that holds `op`, of a run whose supervisor has gone.
+    fn tell_ledger_locked(&self, job: Assessed) -> Result<Option<Assessed>> {
         let book = ledger::read(&self.dir)?;
         let known = book.job(job.id());
         if known.is_some_and(|entry| entry.outcome.is_some() || entry.launch.run != job.launch.run) {
@@ -215,6 +224,12 @@ impl Observer {
             return Ok(Some(job));
         }
         self.settle_locked(job.launch).map(Some)
+    }
+
+    /// The end of a run is in the ledger before what comes next, a pruning or another run. The caller holds `op`.
+    pub fn finish(&self, job: Assessed) -> Result<()> {
+        job.let_supervisor_finish()?;
+        self.tell_ledger_locked(job).map(drop)
     }
 
     /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
@@ -301,7 +316,11 @@ impl Observer {
         let others = found
             .proven
             .iter()
-            .filter(|stat| stat.pid != launch.identity.pid || stat.start_time != launch.identity.start_time)
+            .filter(|stat| {
+                let leader = ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time };
+                // A leader that lives after its end was recorded, from elsewhere, is one that is left.
+                outcome.is_some() || stat.id() != leader
+            })
             .count();
         let evidence = Evidence {
             here: self.here().clone(),

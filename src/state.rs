@@ -173,7 +173,9 @@ pub fn judge(launch: &Launch, evidence: &Evidence) -> Judgement {
         why,
     };
     if let Some(outcome) = &evidence.outcome {
-        return if evidence.members > 0 {
+        // Its supervisor knows better than who looks from outside, and stays as long as anything is left.
+        let left = evidence.supervised && outcome.lingering;
+        return if left || evidence.members > 0 {
             say(
                 State::Lingering,
                 Verdict::Owned,

@@ -237,6 +237,9 @@ fn an_outcome_counts_before_anything_else() {
         expect(&ended(end, true), state, Verdict::Gone, None);
         expect(&ended(end, false), state, Verdict::Gone, None);
         expect(&Evidence { members: 1, ..ended(end, false) }, State::Lingering, Verdict::Owned, None);
+        let mut left = ended(end, true);
+        left.outcome.as_mut().unwrap().lingering = true;
+        expect(&left, State::Lingering, Verdict::Owned, None);
     }
     let recycled =
         Evidence { leader: Leader::Alive(Sighting { start_time: 5, ..ours() }), ..ended(End::Exited, false) };

@@ -13,6 +13,9 @@ use crate::store::Sidecar;
 use crate::sys::clock;
 use crate::sys::handle::Handle;
 
+/// How long to wait for a process that cannot be held: no descriptor is left, or the kernel hides it.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// How one wait ended.
 #[derive(Debug)]
 pub struct Waited {
@@ -72,11 +75,17 @@ fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
     // Without a supervisor: one living member after another.
     let leader = ProcessId { pid: job.launch.identity.pid, start_time: job.launch.identity.start_time };
     let members = job.members.iter().map(|stat| stat.id());
+    let mut unseen = false;
     for id in std::iter::once(leader).chain(members) {
-        if let Ok(Some(process)) = Handle::proven(id) {
-            process.wait(limit)?;
-            return Ok(());
+        match Handle::proven(id) {
+            Ok(Some(process)) => return Ok(process.wait(limit).map(drop)?),
+            Ok(None) => {}
+            Err(_) => unseen = true,
         }
+    }
+    // Where none can be had, nobody wakes us.
+    if unseen {
+        std::thread::sleep(limit.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::cli::Jobs;
 use crate::control::{Control, Request};
 use crate::exit::Exit;
 use crate::job::Launch;
-use crate::state::State;
+use crate::state::{State, Verdict};
 use crate::sys::clock;
 use crate::view::JobView;
 
@@ -39,6 +39,13 @@ fn each(app: &App, args: &Jobs, request: Request, wanted: State) -> Result<Exit>
 
 fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(Assessed, Exit)> {
     let job = app.observer.settle(launch)?;
+    if job.judgement.supervised && job.judgement.identity == Verdict::Unverified {
+        notice!(
+            "job {} is in another namespace: from here it cannot be seen whether it is paused (do it there)",
+            job.id()
+        );
+        return Ok((job, Exit::NotDone));
+    }
     if reached(app, &job, wanted) {
         return Ok((job, Exit::Done));
     }

@@ -58,7 +58,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
     }
     let mut pruned = Vec::new();
     for (job, view) in chosen.iter().zip(views) {
-        match one(app, &job.launch) {
+        match one(app, &job.launch, seq(job).is_some()) {
             Ok(()) => pruned.push(view),
             Err(error) => {
                 notice!("cannot prune job {}: {}", job.id(), words::of(&error));
@@ -103,7 +103,7 @@ fn older(at: &str, age: Duration) -> bool {
 }
 
 /// Recorded first, then deleted: what is left of a broken-off prune is debris, not a job.
-fn one(app: &App, launch: &Launch) -> Result<()> {
+fn one(app: &App, launch: &Launch, told: bool) -> Result<()> {
     let id = &launch.id;
     let lock = |name: &String| Flock::take(&app.dir().name(name), &format!("the name '{name}'"));
     // In the order of everybody else: name, op, ledger.
@@ -114,9 +114,13 @@ fn one(app: &App, launch: &Launch) -> Result<()> {
     if !job.state().is_final() {
         anyhow::bail!("it is {} again", job.state().word());
     }
-    job.let_supervisor_finish()?;
-    let note =
-        Record::Note { kind: "pruned", id: id.clone(), run: job.launch.run, at: clock::now(), detail: None };
+    let run = job.launch.run;
+    if told {
+        job.let_supervisor_finish()?;
+    } else {
+        app.observer.finish(job)?;
+    }
+    let note = Record::Note { kind: "pruned", id: id.clone(), run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
     if let Some(name) = &launch.name {
         forget_name(app, name, id);

@@ -49,7 +49,7 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
         check(&plan).with_context(refused)?;
         let job = app.observer.settle_locked(launch.clone())?;
         if job.state().is_final() {
-            job.let_supervisor_finish()?;
+            app.observer.finish(job)?;
             return start(app, Locks { name, op }, &plan, &launch);
         }
         drop((op, name));

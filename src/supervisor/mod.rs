@@ -225,19 +225,31 @@ impl Supervisor {
         if !can(Ability::Subreaper) {
             return self.strangers_alive();
         }
-        if all_dead()? {
-            return Ok(false);
-        }
         let mark = self.mark();
-        let mut alive = false;
-        // Every one is looked at, so that none of the dead stays.
-        for pid in proc::own_children()? {
-            let other = pid != self.leader && Some(pid) != self.hook && reap(Child::Pid(pid))?.is_none();
-            if other && let Some(stat) = proc::find(pid)? {
-                alive |= !mark.foreign(&stat)?;
+        // One that died since they were listed may have left us a child that was not.
+        let mut stale = true;
+        while stale {
+            if all_dead()? {
+                return Ok(false);
+            }
+            stale = false;
+            // Every one is looked at, so that none of the dead stays.
+            let mut alive = false;
+            for pid in proc::own_children()? {
+                if pid == self.leader || Some(pid) == self.hook {
+                    continue;
+                }
+                if reap(Child::Pid(pid))?.is_some() {
+                    stale = true;
+                } else if let Some(stat) = proc::find(pid)? {
+                    alive |= !mark.foreign(&stat)?;
+                }
+            }
+            if alive {
+                return Ok(true);
             }
         }
-        Ok(alive)
+        Ok(false)
     }
 
     fn mark(&self) -> RunMark {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::libc;
 
+use super::clock;
 use super::here::alarm::Alarm;
 pub use super::here::lock::holders;
 
@@ -63,8 +64,24 @@ pub fn wait_for(file: &impl AsFd, bytes: Range<i64>, limit: Duration) -> io::Res
     if !held(file, bytes.clone())? {
         return Ok(true);
     }
-    let alarm = Alarm::after(limit)?;
-    block(file, bytes, || alarm.over())
+    match Alarm::after(limit) {
+        Ok(alarm) => block(file, bytes, || alarm.over()),
+        // Timers count as pending signals, of which a user may have only so many.
+        Err(_) => look_until(file, bytes, limit),
+    }
+}
+
+/// The same without being woken.
+fn look_until(file: &impl AsFd, bytes: Range<i64>, limit: Duration) -> io::Result<bool> {
+    let begun = clock::instant();
+    while held(file, bytes.clone())? {
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        std::thread::sleep(left.min(Duration::from_millis(10)));
+    }
+    Ok(true)
 }
 
 /// False if it was interrupted and that is enough.

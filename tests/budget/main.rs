@@ -175,6 +175,25 @@ fn run_stop_and_wait_do_not_read_the_ledger() {
 }
 
 #[test]
+fn a_wait_that_can_hold_no_process_does_not_spin() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    env.kill_supervisor(&id);
+    if strace(&env, true, &["--version"]).is_none() {
+        return;
+    }
+    let trace = env.work().join("held");
+    let mut command = env.program("strace");
+    command.args(["-f", "-e", "trace=pidfd_open", "-e", "inject=pidfd_open:error=EMFILE", "-o"]).arg(&trace);
+    Output::of(command.arg(OUTLIVE).args(["wait", "-t", "500ms", &id])).ended(124);
+    let tried = fs::read_to_string(trace).unwrap().lines().filter(|line| line.contains("INJECTED")).count();
+    assert!((1..=100).contains(&tried), "{tried} tries in half a second");
+    env.outlive(["stop", "-t", "0", &id]).ok();
+    fifo.end();
+}
+
+#[test]
 fn an_idle_supervisor_is_small_and_asleep() {
     let env = TestEnv::new();
     let mut fifos: Vec<_> = ["a", "b"].into_iter().map(|name| env.fifo(name)).collect();

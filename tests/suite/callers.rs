@@ -178,3 +178,15 @@ fn open_terminal() -> (File, String) {
     }
     (terminal, format!("/dev/pts/{number}"))
 }
+
+/// Timers count as pending signals.
+#[test]
+fn a_user_who_may_have_no_signal_pending_waits_all_the_same() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    let script = "ulimit -i 0; \"$O\" wait -t 100ms \"$1\" || [ $? = 124 ]; \"$O\" stop -t 1 \"$1\"";
+    let output = env.bash(script, &[&id]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{output:#?}");
+    fifo.end();
+}

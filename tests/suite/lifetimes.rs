@@ -140,3 +140,20 @@ fn a_wait_for_all_and_a_wait_for_the_group() {
     assert_eq!((&job["state"], &job["exit_code"]), (&json!("exited"), &json!(6)));
     assert!(job["signal"].is_null() && job["cause"] == Value::Null);
 }
+
+/// Each of its parents dies while the supervisor may be looking at its children.
+#[test]
+fn a_daemon_is_seen_whoever_dies_on_the_way_to_it() {
+    const SCRIPT: &str =
+        "fork() { if [ \"$1\" = 0 ]; then setsid sleep 1000 & else (fork $(($1 - 1))) & fi; }
+        fork 20; exit 7";
+    let env = TestEnv::new();
+    for number in 0..20 {
+        let mut fifo = env.fifo(&format!("life-{number}"));
+        let id = env.script(SCRIPT, &[fifo.path()]);
+        env.outlive(["wait", &id]).ended(7);
+        assert_eq!(env.state_of(&id), "lingering");
+        env.outlive(["stop", "-t", "0", &id]).ok();
+        assert_eq!(fifo.end(), "");
+    }
+}

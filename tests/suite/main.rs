@@ -16,6 +16,7 @@ mod lost;
 mod messages;
 mod names;
 mod odd;
+mod once;
 mod platforms;
 mod process;
 mod steering;

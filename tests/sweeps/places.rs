@@ -119,6 +119,40 @@ fn a_pid_1_that_waits_for_nobody_keeps_no_job_alive() {
     assert!(output.code == 0 && output.stdout.ends_with("told\n"), "{output:#?}");
 }
 
+/// Who looks from elsewhere sees that the supervisor is gone, and cannot see that the job is not.
+#[test]
+fn an_orphan_that_was_looked_at_from_elsewhere_is_not_over_at_home() {
+    let env = TestEnv::new();
+    if !permitted(&env) {
+        return;
+    }
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    env.kill_supervisor(&id);
+    let output = Output::finish(inside(&env, r#""$O" wait "$1" || [ $? = 122 ]"#, &[&id]), "elsewhere");
+    assert_eq!(output.code, 0, "{output:#?}");
+    let job = env.job(&id);
+    assert_eq!((&job["state"], &job["cause"]), (&"lingering".into(), &"namespace-ended".into()), "{job}");
+    env.outlive(["stop", &id]).ok();
+    assert_eq!(fifo.end(), "");
+    assert_eq!(env.state_of(&id), "interrupted");
+}
+
+#[test]
+fn what_cannot_be_seen_to_pause_is_not_paused() {
+    let env = TestEnv::new();
+    if !permitted(&env) {
+        return;
+    }
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    for command in ["pause", "resume"] {
+        let child = inside(&env, r#""$O" "$2" "$1"; [ $? = 1 ]"#, &[&id, command]);
+        assert_eq!(Output::finish(child, command).code, 0, "{command}");
+        assert_eq!(env.state_of(&id), "running");
+    }
+}
+
 /// A main thread that has ended shows as a zombie while its program lives.
 #[test]
 fn a_leader_whose_main_thread_has_ended_lives() {
