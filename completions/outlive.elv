@@ -194,6 +194,7 @@ set edit:completion:arg-completer[outlive] = {|@words|
             cand --lines 'Only the last N lines'
             cand --run 'Only what this run wrote'
             cand --since-offset 'From this byte of the file on; the offset to continue from is told on stderr'
+            cand --max-bytes 'No more than this many bytes; what was dropped counts for nothing'
             cand --state-dir 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]'
             cand --color 'When to use colour'
             cand -f 'Go on until the job has ended'

@@ -208,6 +208,7 @@ Register-ArgumentCompleter -Native -CommandName 'outlive' -ScriptBlock {
             [CompletionResult]::new('--lines', '--lines', [CompletionResultType]::ParameterName, 'Only the last N lines')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'Only what this run wrote')
             [CompletionResult]::new('--since-offset', '--since-offset', [CompletionResultType]::ParameterName, 'From this byte of the file on; the offset to continue from is told on stderr')
+            [CompletionResult]::new('--max-bytes', '--max-bytes', [CompletionResultType]::ParameterName, 'No more than this many bytes; what was dropped counts for nothing')
             [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'Where everything is kept [default: $OUTLIVE_STATE_DIR, else ~/.local/state/outlive]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Go on until the job has ended')

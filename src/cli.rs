@@ -410,6 +410,9 @@ pub struct Logs {
     /// From this byte of the file on; the offset to continue from is told on stderr
     #[arg(long, value_name = "BYTES", conflicts_with = "lines", value_parser = units::number::<u64>, allow_negative_numbers = true)]
     pub since_offset: Option<u64>,
+    /// No more than this many bytes; what was dropped counts for nothing
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["follow", "follow_restarts"], value_parser = units::number::<u64>, allow_negative_numbers = true)]
+    pub max_bytes: Option<u64>,
     /// The job
     #[arg(value_name = "JOB")]
     pub job: String,

@@ -14,6 +14,7 @@ use crate::lookup;
 use crate::output::{Copied, Until, copy, end_of_run, newest_part, tail};
 use crate::store;
 use crate::sys::clock;
+use crate::sys::disk::next_data;
 
 /// How long a restart may take from the end of one run to the launch of the next.
 const RESTART_WAIT: Duration = Duration::from_secs(5);
@@ -57,6 +58,11 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         (Some(offset), _) => offset,
         (None, Some(lines)) => tail(&file, newest_part(&file, first, length), length, lines)?,
         (None, None) => first,
+    };
+    // A piece that begins where something was dropped begins with what is left.
+    let length = match args.max_bytes {
+        Some(most) => length.min(next_data(&file, start).saturating_add(most)),
+        None => length,
     };
     let mut out = io::stdout().lock();
     let mut job = app.observer.settle(launch)?;

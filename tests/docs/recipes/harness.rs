@@ -77,10 +77,63 @@ fn survives(program: &str, page: &str, file: &str) {
     assert_eq!(harness.ask("state build 5"), "exited 3");
 
     // Its output comes in pieces of a size that the harness chooses.
-    assert_eq!(harness.json("output build 0 8"), json!(["01234567", 8]));
-    assert_eq!(harness.json("output build 8 100"), json!(["89\nabc\n", 15]));
-    assert_eq!(harness.json("output build 15 100"), json!(["", 15]));
+    assert_eq!(harness.json("output build 0 8"), json!(["01234567", 8, []]));
+    assert_eq!(harness.json("output build 8 100"), json!(["89\nabc\n", 15, []]));
+    assert_eq!(harness.json("output build 15 100"), json!(["", 15, []]));
+
+    // Somebody else's job is no news.
+    scratch.outlive(&["run", "--wait", "true"]);
+    assert_eq!(harness.json("news"), json!([]));
+    for question in ["state nosuch 0", "output nosuch 0 8"] {
+        let answer = harness.ask(question);
+        assert!(answer.starts_with("outlive: no job 'nosuch'"), "{answer}");
+    }
     harness.kill();
+}
+
+/// Pieces do not break characters, and a part that was dropped is skipped once and told.
+fn reads_in_pieces(program: &str, page: &str, file: &str) {
+    if !has(program) {
+        return;
+    }
+    let scratch = Scratch::new(&format!("{file}-pieces"));
+    let script = place(&scratch, page, file);
+    scratch.outlive(&["run", "--name", "short", "--wait", "--", "printf", "a\u{e4}\u{20ac}\u{1f600}z"]);
+    // Each line has 16 bytes.
+    let long = "seq -f '%012.0f \u{e4}' 200000";
+    scratch.outlive(&["run", "--name", "long", "--max-output", "100k", "--wait", "--", "sh", "-c", long]);
+    let mut harness = Harness::start(&scratch, program, &script);
+    let mut read = |job: &str, limit: u64| {
+        let (mut whole, mut notices, mut offset) = (String::new(), Vec::new(), 0);
+        loop {
+            let piece = harness.json(&format!("output {job} {offset} {limit}"));
+            if piece[1] == offset {
+                return (whole, notices);
+            }
+            whole += piece[0].as_str().unwrap();
+            notices.extend(piece[2].as_array().unwrap().clone());
+            offset = piece[1].as_u64().unwrap();
+        }
+    };
+    assert_eq!(read("short", 4), ("a\u{e4}\u{20ac}\u{1f600}z".into(), vec![]));
+    let (whole, notices) = read("long", 65537);
+    let numbers: Vec<u64> =
+        whole.lines().filter_map(|line| line.strip_suffix(" \u{e4}")?.parse().ok()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "each line once");
+    assert_eq!((numbers.first(), numbers.last()), (Some(&1), Some(&200_000)));
+    let dropped = notices.iter().any(|notice| notice.as_str().unwrap().contains("were dropped here"));
+    assert_eq!(dropped, numbers.len() < 200_000, "{notices:?}");
+    harness.kill();
+}
+
+#[test]
+fn a_harness_in_python_reads_in_pieces() {
+    reads_in_pieces("python3", "python.md", "harness.py");
+}
+
+#[test]
+fn a_harness_in_node_reads_in_pieces() {
+    reads_in_pieces("node", "node.md", "harness.mjs");
 }
 
 #[test]

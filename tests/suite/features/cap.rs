@@ -71,6 +71,15 @@ fn the_head_and_the_newest_are_kept_and_the_middle_given_back() {
     let resumed = env.outlive(["logs", "--since-offset", &(4 * MIB).to_string(), &id]).ok();
     assert!(resumed.stdout.ends_with(&lines(end - MIB / 16, end)) && !resumed.raw.contains(&0));
     assert!(resumed.stderr.ends_with(&format!("offset {}\n", 16 * MIB)), "{}", resumed.stderr);
+    // Piece by piece, what is left is read once, whatever was dropped between.
+    let (mut pieces, mut offset) = (Vec::new(), "0".to_owned());
+    while offset != (16 * MIB).to_string() {
+        let piece = env.outlive(["logs", "--since-offset", &offset, "--max-bytes", "300000", &id]).ok();
+        assert!(piece.raw.len() <= 300_000);
+        pieces.extend(&piece.raw);
+        offset = piece.stderr.trim_end().rsplit_once("offset ").unwrap().1.to_owned();
+    }
+    assert!(pieces == logs.raw);
     env.outlive(["stop", &id]).ok();
     fifo.end();
     assert_eq!(env.job(&id)["output"]["status"], "truncated");
