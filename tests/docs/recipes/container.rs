@@ -1,6 +1,7 @@
 //! The entrypoint, as PID 1 of a PID namespace.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::stat::Mode;
@@ -30,7 +31,10 @@ struct Container<'a> {
 impl<'a> Container<'a> {
     /// The jobs tell through the FIFO `up` that they run.
     fn start(scratch: &'a Scratch, web: &str, worker: &str) -> Self {
-        let script = place(scratch, "container.md", "entrypoint.sh");
+        Self::of(scratch, &place(scratch, "container.md", "entrypoint.sh"), web, worker)
+    }
+
+    fn of(scratch: &'a Scratch, script: &Path, web: &str, worker: &str) -> Self {
         let mut unshare = scratch.command("unshare");
         unshare.args(["-pf", "--mount-proc", "--kill-child", "bash"]).arg(script);
         unshare.env("OUTLIVE_STATE_DIR", scratch.state_dir()).env("WEB", web).env("WORKER", worker);
@@ -79,6 +83,21 @@ fn a_container_ends_with_the_first_of_its_services() {
     let container = Container::start(&scratch, "exit 3", "exec sleep 600");
     assert_eq!(container.end(), Some(3));
     assert_eq!((state(&scratch, "web"), state(&scratch, "worker")), ("exited".into(), "stopped".into()));
+}
+
+#[test]
+fn a_service_that_cannot_be_started_leaves_none_alone() {
+    if !can_contain() {
+        return;
+    }
+    let scratch = scratch("container-broken");
+    let script = super::file("container.md", "entrypoint.sh")
+        .replace("--name worker -- sh", "--name worker -- nosuch");
+    let container =
+        Container::of(&scratch, &super::write(&scratch, "entrypoint.sh", &script), SERVES, SERVES);
+    container.up(1);
+    assert_eq!(container.end(), Some(127));
+    assert_eq!((state(&scratch, "web"), state(&scratch, "worker")), ("stopped".into(), "failed".into()));
 }
 
 #[test]

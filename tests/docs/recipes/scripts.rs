@@ -19,11 +19,19 @@ fn steps_side_by_side() {
     assert_eq!((code, told.as_str()), (Some(0), "linted\ntested\ndocumented\n"));
 
     // The first failure ends the script, and what is left ends with it.
-    let (code, _) = run(bash().env("UNIT", "exit 3").env("DOCS", "exec sleep 600"));
-    assert_eq!(code, Some(3));
+    let (code, told) = run(bash().env("UNIT", "echo it does not fit; exit 3").env("DOCS", "exec sleep 600"));
+    let said = "the step 'unit' has failed with status 3; its last lines:\nit does not fit\n";
+    assert!(code == Some(3) && told.starts_with(said) && told.matches("the step").count() == 1, "{told}");
     let jobs: serde_json::Value = serde_json::from_str(&scratch.outlive(&["ls", "--json", "--all"])).unwrap();
     let states: Vec<_> = jobs.as_array().unwrap().iter().map(|job| job["state"].as_str().unwrap()).collect();
     assert_eq!(states.iter().filter(|&&state| state == "stopped").count(), 1, "{states:?}");
+    assert_eq!(scratch.outlive(&["ls", "-q"]), "");
+
+    // A step that cannot be started is a failure, too.
+    let text = super::file("bash.md", "steps.sh")
+        .replace("start -- sh -c \"${UNIT:-echo tested}\"", "start -- nosuch");
+    let (code, told) = run(scratch.command("bash").arg(write(&scratch, "broken.sh", &text)));
+    assert!(code == Some(127) && told.contains("cannot execute 'nosuch'"), "{code:?} {told}");
     assert_eq!(scratch.outlive(&["ls", "-q"]), "");
 
     // Killed, it leaves nothing either.
@@ -99,14 +107,15 @@ fn lines_of_a_crontab() {
         run(shell.args(["-c", &command.join(" ")]))
     };
     assert_eq!(cron(0), (Some(0), String::new()), "it returns at once, and there is nothing to mail");
-    assert_eq!(cron(1), (Some(0), String::new()));
+    assert_eq!(cron(1).1, "");
     let (code, mail) = cron(0);
     assert!(code == Some(125) && mail.contains("nightly"), "{code:?} {mail}");
     std::fs::write(&fifo, "\n").unwrap();
     scratch.outlive(&["wait", "nightly"]);
+    scratch.outlive(&["run", "--wait", "true"]);
     let (code, mail) = cron(1);
     assert!(code == Some(0) && mail.lines().count() == 1 && mail.contains("\"exit_code\":7"), "{mail}");
-    assert_eq!(cron(1), (Some(0), String::new()), "each end is told once");
+    assert_eq!(cron(1).1, "", "each end is told once");
     assert_eq!(cron(2), (Some(0), String::new()));
     assert_eq!(state(&scratch, "nightly"), "exited", "it is not old enough to be forgotten");
 }
@@ -118,18 +127,29 @@ fn a_build_on_another_host() {
     write(&scratch, "build", "#!/bin/sh\necho built\nexit 3\n");
     // What sshd and ssh do: a session of its own, one line for the shell there, and an end when nobody holds the
     // pipes any longer. The connection of the first wait breaks.
-    let stand_in = "#!/bin/bash\nset -o pipefail\nshift\necho \"$*\" >>calls\n\
+    // With the host `nowhere` none ever lasts.
+    let stand_in = "#!/bin/bash\nset -o pipefail\nif [[ $1 == nowhere && $* != *' run '* ]]; then echo >>lost; exit 255; fi\n\
+        shift\necho \"$*\" >>calls\n\
         if [[ $* == *' wait '* && $(grep -c ' wait ' calls) == 1 ]]; then exit 255; fi\n\
         setsid --wait sh -c \"$*\" </dev/null 2>&1 | cat\n";
     std::fs::create_dir(scratch.home.join("bin")).unwrap();
     write(&scratch, "bin/ssh", stand_in);
-    let mut bash = scratch.command("bash");
-    let path =
-        bash.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path).unwrap().to_owned();
-    let path = format!("{}:{}", scratch.home.join("bin").display(), path.to_string_lossy());
-    let (code, told) = run(bash.arg(script).arg("build-host").env("PATH", path));
+    let remote = |host: &str| {
+        let mut bash = scratch.command("bash");
+        let path =
+            bash.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path).unwrap().to_owned();
+        let path = format!("{}:{}", scratch.home.join("bin").display(), path.to_string_lossy());
+        run(bash.arg(&script).arg(host).env("PATH", path).env("PAUSE", "0"))
+    };
+    let (code, told) = remote("build-host");
     assert_eq!(code, Some(3), "{told}");
     assert!(told.ends_with("built\n"), "{told}");
     let calls = std::fs::read_to_string(scratch.home.join("calls")).unwrap();
     assert_eq!(calls.lines().count(), 4, "{calls}");
+
+    // A host that has gone is not asked for ever.
+    let (code, told) = remote("nowhere");
+    assert_eq!(code, Some(255), "{told}");
+    let lost = std::fs::read_to_string(scratch.home.join("lost")).unwrap();
+    assert_eq!(lost.lines().count(), 20 + 1, "{lost}");
 }

@@ -72,7 +72,7 @@ fn the_head_and_the_newest_are_kept_and_the_middle_given_back() {
     assert!(resumed.stdout.ends_with(&lines(end - MIB / 16, end)) && !resumed.raw.contains(&0));
     assert!(resumed.stderr.ends_with(&format!("offset {}\n", 16 * MIB)), "{}", resumed.stderr);
     // Piece by piece, what is left is read once, whatever was dropped between.
-    let (mut pieces, mut offset) = (Vec::new(), "0".to_owned());
+    let (mut pieces, mut offset) = (Vec::<u8>::new(), "0".to_owned());
     while offset != (16 * MIB).to_string() {
         let piece = env.outlive(["logs", "--since-offset", &offset, "--max-bytes", "300000", &id]).ok();
         assert!(piece.raw.len() <= 300_000);
