@@ -96,7 +96,14 @@ impl Observer {
 
     /// Judges a run from its files and the kernel.
     pub fn assess(&self, launch: Launch) -> Result<Assessed> {
-        let exit = self.open_exit(&launch)?;
+        let exit = match self.open_exit(&launch) {
+            Ok(exit) => exit,
+            // What somebody has put in its place does not take away an end that the ledger knows.
+            Err(error) => match self.told(&launch).filter(|end| !end.lingering) {
+                Some(outcome) => return Ok(self.ended(launch, outcome)),
+                None => return Err(error),
+            },
+        };
         let mut assessed = self.look_and_ask(launch, exit)?;
         // A supervisor needs a moment between its leader's death and the record of it.
         if assessed.judgement.cause == Some(Cause::ExitNotRecorded)

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 
 use crate::sys;
@@ -34,7 +35,7 @@ impl Flock {
     pub fn take(path: &Path, what: &str) -> Result<Self> {
         loop {
             let file = open_private(path)
-                .with_context(|| format!("cannot open the lock of {what} ({})", path.display()))?;
+                .with_context(|| format!("cannot open the lock of {what}, {}", path.display()))?;
             let lock = Self::lock(file, what)?;
             if lock.is_linked() {
                 return Ok(lock);
@@ -161,14 +162,15 @@ impl RunLock {
 
 /// Opens for reading and writing; created 0600 whatever the umask.
 pub fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)
+    let mut options = OpenOptions::new();
+    open_own(options.read(true).write(true).create(true).truncate(false), path).map(|(file, _)| file)
+}
+
+/// Opens for appending, likewise. Whoever it is handed to finds an ordinary file.
+pub fn open_appending(path: &Path) -> io::Result<File> {
+    let (file, _) = open_own(OpenOptions::new().append(true).create(true), path)?;
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+    Ok(file)
 }
 
 /// Opens what must be a regular file of this user for reading. Neither is a symbolic link followed nor a FIFO blocked
@@ -178,15 +180,29 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 fn open_checked(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    open_own(OpenOptions::new().read(true), path)
+}
+
+/// Opens what must be a regular file of this user, made 0600 if it may be made.
+pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<(File, std::fs::Metadata)> {
+    let opened = options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        // A link; a FIFO that nobody reads, or a socket; a directory.
+        Some(libc::ELOOP | libc::ENXIO | libc::EISDIR) => not_regular(),
+        _ => error,
+    })?;
     check_own(&file).map(|meta| (file, meta))
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not a regular file (move it away)")
 }
 
 /// Only a regular file of this user can be one of the state directory.
 pub fn check_own(file: &File) -> io::Result<std::fs::Metadata> {
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(io::Error::other("not a regular file"));
+        return Err(not_regular());
     }
     if meta.uid() != sys::user() {
         return Err(io::Error::other(format!("belongs to user {}", meta.uid())));

@@ -21,6 +21,7 @@ use crate::environment::{encode_env, write_env};
 use crate::fs::Flock;
 use crate::job::{Identity, Launch, Stdin};
 use crate::ledger::{self, Patience, Record};
+use crate::output::open_for_writing;
 use crate::paths::{RunDir, StateDir, make_private};
 use crate::plan::{Plan, candidates};
 use crate::store;
@@ -327,14 +328,8 @@ impl Files {
         let read = |path: &Path| {
             File::open(path).with_context(|| format!("cannot read stdin from {}", path.display()))
         };
-        // Where the user sends the output is the user's affair; a link in place of our own file is none of ours.
         let append = |path: &Path, own: bool| {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true).mode(0o600);
-            if own {
-                options.custom_flags(libc::O_NOFOLLOW);
-            }
-            options.open(path).with_context(|| format!("cannot write output to {}", path.display()))
+            open_for_writing(path, own).with_context(|| format!("cannot write output to {}", path.display()))
         };
         Ok(Self {
             stdin: match &plan.stdin {

@@ -6,14 +6,17 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::assess::{Assessed, Observer};
-use crate::fs::RunLock;
+use crate::exit::Refused;
+use crate::fs::{self, RunLock};
 use crate::job::Launch;
 use crate::paths::StateDir;
 use crate::store;
@@ -32,9 +35,37 @@ pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 const BLOCK: usize = 64 * 1024;
 
+/// What an output is that is no file: it cannot be read back, and opening it may block or take something away.
+pub fn not_a_file(path: &Path) -> Option<&'static str> {
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    match () {
+        () if kind.is_file() => None,
+        () if kind.is_fifo() => Some("a FIFO"),
+        () if kind.is_dir() => Some("a directory"),
+        () if kind.is_socket() => Some("a socket"),
+        () => Some("a device"),
+    }
+}
+
+/// Opens an output for reading, if it is a file.
+pub fn open(path: &Path) -> Result<File> {
+    let refuse = |what: &str| {
+        Refused(format!("the output {} is {what}: what went there cannot be read back", path.display()))
+    };
+    if let Some(what) = not_a_file(path) {
+        return Err(refuse(what).into());
+    }
+    // Should it be another by now, it does not block either.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(refuse("no file").into());
+    }
+    Ok(file)
+}
+
 /// The last lines of a run, for a message.
 pub fn last_lines(launch: &Launch, lines: usize) -> Result<Vec<u8>> {
-    let file = File::open(launch.output.as_path()).context("cannot read the output")?;
+    let file = open(launch.output.as_path()).context("cannot read the output")?;
     let end = file.metadata().map_or(0, |meta| meta.len());
     let start = tail(&file, launch.output_offset.min(end), end, lines)?;
     let mut text = Vec::new();
@@ -262,26 +293,31 @@ impl Watched {
 /// marker tells that this newline was not the job's.
 pub fn mark_output(launch: &Launch, run: u32, own: bool) -> Result<()> {
     let path = launch.output.as_path();
-    let mut options = std::fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), 0o600);
-    if own {
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::libc::O_NOFOLLOW);
+    // A device or a pipe is no place for a marker.
+    if !own && not_a_file(path).is_some() {
+        return Ok(());
     }
     let mut file =
-        options.open(path).with_context(|| format!("cannot write output to {}", path.display()))?;
-    // A device or a pipe is no place for a marker.
-    let Some(length) = file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len()) else {
-        return Ok(());
-    };
+        open_for_writing(path, own).with_context(|| format!("cannot write output to {}", path.display()))?;
+    let length = file.metadata().map_or(0, |meta| meta.len());
     let mut last = [b'\n'];
     if length > 0
-        && let Ok(reader) = std::fs::File::open(path)
+        && let Ok(reader) = open(path)
     {
         let _ = reader.read_exact_at(&mut last, length - 1);
     }
     let (newline, note) = if last == *b"\n" { ("", "") } else { ("\n", UNFINISHED) };
     let line = format!("{newline}{}{}{note} ---\n", marker(&launch.id, run), clock::now());
     file.write_all(line.as_bytes()).with_context(|| format!("cannot write output to {}", path.display()))
+}
+
+/// Where the user sends the output is the user's affair; what is put in place of our own file is none of ours.
+pub fn open_for_writing(path: &Path, own: bool) -> io::Result<File> {
+    if own {
+        fs::open_appending(path)
+    } else {
+        File::options().append(true).create(true).mode(0o600).open(path)
+    }
 }
 
 /// How the marker of a run begins; the time follows.
@@ -292,7 +328,7 @@ fn marker(id: &str, run: u32) -> String {
 const UNFINISHED: &str = ", after an unfinished line";
 
 /// Where the output of the run before this one ends: in front of the marker that ends at `offset`.
-fn before_marker(file: &std::fs::File, id: &str, run: u32, offset: u64) -> u64 {
+fn before_marker(file: &File, id: &str, run: u32, offset: u64) -> u64 {
     let mut raw = [0_u8; 256];
     let start = offset.saturating_sub(raw.len() as u64);
     let length = usize::try_from(offset - start).unwrap_or(0);

@@ -17,7 +17,7 @@ use regex_lite::Regex;
 use crate::assess::Observer;
 use crate::job::Launch;
 use crate::members::{self, RunMark};
-use crate::output::Watched;
+use crate::output::{self, Watched};
 use crate::sys::clock;
 use crate::sys::handle::Handle;
 use crate::sys::port::Listeners;
@@ -80,7 +80,7 @@ pub fn wait(
 ) -> Result<Readiness> {
     let watched = Watched::new(launch, observer, false)?;
     let deadline = clock::instant().checked_add(limit);
-    let mut log = LogReader::new(launch)?;
+    let mut log = open.log.is_some().then(|| LogReader::new(launch)).transpose()?;
     loop {
         // Asked first: what the job did before its end is then certainly seen.
         let over = watched.over();
@@ -104,10 +104,10 @@ fn look(
     observer: &Observer,
     launch: &Launch,
     open: &mut Conditions,
-    log: &mut LogReader,
+    log: &mut Option<LogReader>,
     too_late: &dyn Fn() -> bool,
 ) -> Result<()> {
-    if let Some(regex) = &open.log
+    if let (Some(regex), Some(log)) = (&open.log, log)
         && log.matches(regex).context("cannot read the output")?
     {
         open.log = None;
@@ -153,7 +153,8 @@ struct LogReader {
 impl LogReader {
     fn new(launch: &Launch) -> Result<Self> {
         let path = launch.output.as_path();
-        let file = File::open(path).with_context(|| format!("cannot read the output {}", path.display()))?;
+        let file =
+            output::open(path).with_context(|| format!("cannot read the output {}", path.display()))?;
         Ok(Self { file, at: launch.output_offset, rest: Vec::new() })
     }
 

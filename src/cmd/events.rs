@@ -129,8 +129,8 @@ fn reader_lock(dir: &StateDir, name: &str) -> Result<fs::Flock> {
 
 fn read_position(dir: &StateDir, name: &str) -> Result<u64> {
     let path = dir.readers().join(name);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => text
+    match fs::read_regular(&path) {
+        Ok(raw) => String::from_utf8_lossy(&raw)
             .trim()
             .parse()
             .with_context(|| format!("{} does not hold a number; correct or delete it", path.display())),

@@ -1,6 +1,5 @@
 //! `logs`: the output of a job, to the byte.
 
-use std::fs::File;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::cli::Logs;
 use crate::exit::{Exit, Refused};
 use crate::job::{Cause, Launch};
 use crate::lookup;
-use crate::output::{Copied, Until, copy, end_of_run, newest_part, tail};
+use crate::output::{Copied, Until, copy, end_of_run, newest_part, open, tail};
 use crate::store;
 use crate::sys::clock;
 use crate::sys::disk::next_data;
@@ -31,10 +30,11 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         None => latest,
     };
     let path = launch.output.clone();
-    let file = match File::open(path.as_path()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    let file = match open(path.as_path()) {
+        Err(error) if is_missing(&error) => {
             return Err(Refused(format!("the output of job {id} is gone: {}", path.display())).into());
         }
+        Err(error) if error.is::<Refused>() => return Err(error),
         opened => {
             opened.with_context(|| format!("cannot read the output of job {id}, {}", path.display()))?
         }
@@ -79,6 +79,10 @@ pub fn logs(app: &App, args: &Logs) -> Result<Exit> {
         tell!("offset {reached}\n");
     }
     Ok(Exit::Done)
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The run that follows this one in the same file. If somebody is restarting the job, it is waited for.

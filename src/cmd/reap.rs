@@ -274,8 +274,8 @@ enum Claim {
 }
 
 fn claim(run: &RunDir) -> Result<Claim> {
-    let file = match std::fs::OpenOptions::new().read(true).write(true).open(run.exit()) {
-        Ok(file) => file,
+    let file = match fs::open_own(std::fs::OpenOptions::new().read(true).write(true), &run.exit()) {
+        Ok((file, _)) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Claim::NoSidecar),
         // It cannot be told from here whether somebody holds it.
         Err(_) => return Ok(Claim::Held),

@@ -18,6 +18,7 @@ use crate::fs::{Flock, RunLock};
 use crate::job::{Cause, DEFAULT_GRACE_MS, Extras, Launch, OnOwnerExit, Stdin};
 use crate::launch::{self, Launched};
 use crate::lookup;
+use crate::output::{last_lines, not_a_file};
 use crate::plan::{Plan, find_owner};
 use crate::ready::{self, Conditions, NewFile, Readiness};
 use crate::state::State;
@@ -43,6 +44,11 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
     app.dir().prepare()?;
     let plan = plan(app, &args)?;
     let ready = conditions(&args)?;
+    if let (Some(_), Some(path)) = (&ready.log, &plan.output)
+        && let Some(what) = not_a_file(path)
+    {
+        bail!("--ready-log: the output {} is {what}: what goes there cannot be read back", path.display());
+    }
     // From the check of a name to the launch record, nobody else may launch under it.
     let name_lock = match &args.name {
         Some(name) => Some(Flock::take(&app.dir().name(name), &format!("the name '{name}'"))?),
@@ -118,7 +124,8 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
             let job = app.observer.settle(launch.clone())?;
             let view = JobView::new(&job, &app.observer);
             notice!("job {id} ended before it was ready: {}; its last lines:", state_words(&view));
-            let _ = std::io::stderr().write_all(&crate::output::last_lines(launch, LAST_LINES)?);
+            let last = last_lines(launch, LAST_LINES).unwrap_or_default();
+            let _ = std::io::stderr().write_all(&last);
             // A success that came too early is none: 0 says that the job is ready.
             let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
             Ok(if status.code() == 0 { Exit::Failed } else { status })

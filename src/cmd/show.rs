@@ -79,7 +79,7 @@ fn runs(app: &App, job: &Assessed) -> Result<Vec<RunView>> {
     let mut runs = Vec::new();
     for run in dir.runs() {
         let Some(launch) = store::read_launch(&dir.run(run))? else { continue };
-        let sidecar = std::fs::File::open(dir.run(run).exit())
+        let sidecar = crate::fs::open_regular(&dir.run(run).exit())
             .and_then(|file| Sidecar::read(&file))
             .unwrap_or_default();
         runs.push(RunView {
@@ -157,7 +157,10 @@ fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
         lines.push(("owner", format!("pid {} ({alive})", owner.pid)));
     }
     lines.extend(view.labels.iter().map(|(key, value)| ("label", format!("{key}={value}"))));
-    let size = view.output.bytes.map_or_else(|| "gone".to_owned(), show_size);
+    let size = match crate::output::not_a_file(view.output.path.as_path()) {
+        Some(what) => what.to_owned(),
+        None => view.output.bytes.map_or_else(|| "gone".to_owned(), show_size),
+    };
     lines.push(("output", format!("{} ({size}, {})", view.output.path.display(), view.output.status)));
     let earlier = whole.runs.iter().filter(|run| run.run != view.run);
     lines.extend(

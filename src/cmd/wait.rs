@@ -1,6 +1,5 @@
 //! `wait`: block, woken by the kernel, until jobs have ended; return their status.
 
-use std::fs::File;
 use std::io::Write;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -137,9 +136,10 @@ pub fn stay(app: &App, launch: Launch) -> Result<Exit> {
     }
     let id = launch.id.clone();
     super::stop::on_interrupt(app, &launch)?;
-    if !app.json {
+    // Nothing can be copied from where the user has sent it, if that is no file.
+    if !app.json && output::not_a_file(launch.output.as_path()).is_none() {
         let mut out = std::io::stdout();
-        let file = File::open(launch.output.as_path())
+        let file = output::open(launch.output.as_path())
             .with_context(|| format!("cannot read the output of job {id}"))?;
         let job = app.observer.assess(launch.clone())?;
         let until = Until::Ended(&job, &app.observer);

@@ -15,7 +15,7 @@ mod tests;
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -97,9 +97,9 @@ fn lock(dir: &StateDir, patience: Patience) -> Result<Flock> {
 
 fn open(dir: &StateDir) -> Result<File> {
     let path = dir.ledger();
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
-    options.open(&path).with_context(|| format!("cannot open the ledger {}", path.display()))
+    fs::open_own(OpenOptions::new().read(true).append(true).create(true), &path)
+        .map(|(file, _)| file)
+        .with_context(|| format!("cannot open the ledger {}", path.display()))
 }
 
 fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
@@ -210,8 +210,10 @@ pub fn read(dir: &StateDir) -> Result<Book> {
         }
     }
     let mut book = parse(&raw);
-    let promised =
-        File::open(dir.ledger_lock()).ok().and_then(|file| Known::read(&file)).map_or(0, |known| known.seq);
+    let promised = fs::open_regular(&dir.ledger_lock())
+        .ok()
+        .and_then(|file| Known::read(&file))
+        .map_or(0, |known| known.seq);
     if promised > book.last_seq && book.damage.is_empty() {
         // The lock file may be ahead of what we read if somebody has just appended; never behind.
         let again = parse(&self::raw(dir)?);
@@ -249,7 +251,7 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     }
     fs::replace(&dir.ledger(), &folded, sync)
         .with_context(|| format!("cannot replace the ledger {}", dir.ledger().display()))?;
-    let (len, inode) = length_and_inode(&File::open(dir.ledger())?)?;
+    let (len, inode) = length_and_inode(&fs::open_regular(&dir.ledger())?)?;
     let seq = known.max(book.last_seq);
     Known { version: FORMAT, seq, len, inode, started: clock::started() }.write(&lock.0);
     Ok(saved)

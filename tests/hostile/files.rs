@@ -147,7 +147,10 @@ fn a_directory_in_place_of_the_ledger() {
     fs::remove_file(env.ledger()).unwrap();
     fs::create_dir(env.ledger()).unwrap();
     let list = env.outlive(["ls", "-a", "--json"]).ok();
-    assert!(list.stderr.contains("ledger.jsonl: not a regular file; nothing was changed"), "{list:#?}");
+    assert!(
+        list.stderr.contains("ledger.jsonl: not a regular file (move it away); nothing was changed"),
+        "{list:#?}"
+    );
     assert_eq!(listed(&env, &id)["exit_code"], 7);
     env.outlive(["run", "touch", "executed"]).refused(125, "ledger");
     assert!(!env.work().join("executed").exists());
@@ -163,16 +166,37 @@ fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
 fn a_fifo_in_place_of_a_file_blocks_nobody() {
     let env = TestEnv::new();
     let id = ended(&env);
-    let files =
-        ["ledger.jsonl", "names/web", &format!("jobs/{id}/1/launch.json"), &format!("jobs/{id}/1/exit.json")];
+    env.outlive(["events", "--reader", "r"]).ok();
+    let files = [
+        "ledger.jsonl",
+        "ledger.lock",
+        "names/web",
+        "readers/r",
+        "readers/.r",
+        &format!("jobs/{id}/op"),
+        &format!("jobs/{id}/env"),
+        &format!("jobs/{id}/output.log"),
+        &format!("jobs/{id}/1/launch.json"),
+        &format!("jobs/{id}/1/exit.json"),
+    ];
     for name in files {
         let path = env.state().join(name);
         let aside = env.work().join("aside");
         let there = rename(&path, &aside).is_ok();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        for words in
-            [&["ls", "-a"][..], &["show", &id], &["show", "web"], &["reap", "--dry-run"], &["doctor"]]
-        {
+        for words in [
+            &["ls", "-a"][..],
+            &["show", &id],
+            &["show", "web"],
+            &["logs", &id],
+            &["wait", &id],
+            &["reap", "--dry-run"],
+            &["reap"],
+            &["doctor"],
+            &["events"],
+            &["events", "--reader", "r"],
+            &["prune", "--keep", "9"],
+        ] {
             // That it ends is the test.
             assert!(env.outlive(words).code < 126, "{name} {words:?}");
         }
@@ -182,6 +206,71 @@ fn a_fifo_in_place_of_a_file_blocks_nobody() {
         }
     }
     assert_eq!(listed(&env, &id)["exit_code"], 7);
+}
+
+/// It says which file is in the way, and what to do.
+#[test]
+fn what_is_no_file_in_place_of_a_file_is_named() {
+    let env = TestEnv::new();
+    let id = ended(&env);
+    env.outlive(["events", "--reader", "r"]).ok();
+    let output = format!("jobs/{id}/output.log");
+    let cases: [(&str, &[&str], i32); 5] = [
+        ("names/web", &["run", "--name", "web", "true"], 125),
+        ("ledger.lock", &["run", "true"], 125),
+        ("readers/r", &["events", "--reader", "r"], 125),
+        (&output, &["restart", &id], 125),
+        (&format!("jobs/{id}/op"), &["restart", &id], 125),
+    ];
+    for (name, words, code) in cases {
+        let path = env.state().join(name);
+        let aside = env.work().join("aside");
+        let there = rename(&path, &aside).is_ok();
+        let plant: [&dyn Fn(); 3] = [
+            &|| nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+            &|| std::os::unix::fs::symlink("/dev/null", &path).unwrap(),
+            &|| drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+        ];
+        for plant in plant {
+            plant();
+            let said = format!("{}: not a regular file (move it away)", path.display());
+            env.outlive(words).refused(code, &said);
+            fs::remove_file(&path).unwrap();
+        }
+        if there {
+            rename(&aside, &path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_job_without_a_sidecar_that_is_a_file_can_be_pruned() {
+    let env = TestEnv::new();
+    let id = ended(&env);
+    let exit = env.run_dir(&id, 1).join("exit.json");
+    fs::remove_file(&exit).unwrap();
+    fs::create_dir(&exit).unwrap();
+    assert_eq!(env.job(&id)["exit_code"], 7, "the ledger knows");
+    assert_eq!(env.outlive(["prune", &id]).ok().stdout, format!("{id}\n"));
+}
+
+/// Where the output goes is the user's affair; that it cannot be read back is said and blocks nobody.
+#[test]
+fn an_output_that_is_no_file_is_not_read() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("out");
+    let id = env.run(["-o", fifo.path(), "--", "sh", "-c", "echo hello; exit 7"]);
+    assert_eq!(fifo.line(), "hello");
+    env.outlive(["wait", "--group", &id]).ended(7);
+    env.outlive(["logs", &id]).refused(1, "is a FIFO: what went there cannot be read back");
+    let shown = env.outlive(["show", &id]).ok().stdout;
+    assert!(shown.contains(&format!("{} (a FIFO, complete)", fifo.path())), "{shown}");
+    env.outlive(["restart", &id]).ok();
+    assert_eq!(fifo.line(), "hello");
+    env.outlive(["run", "--ready-log", "x", "-o", fifo.path(), "true"]).refused(125, "is a FIFO");
+    env.outlive(["run", "--wait", "-o", "/dev/null", "--", "sh", "-c", "echo hello; exit 7"]).ended(7);
+    env.outlive(["run", "--ready-cmd", "true", "-o", "/dev/null", "--", "sleep", "1000"]).ok();
+    env.outlive(["run", "--ready-cmd", "false", "-o", "/dev/null", "false"]).ended(1);
 }
 
 #[test]
