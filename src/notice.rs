@@ -8,9 +8,9 @@ macro_rules! tell {
     }};
 }
 
-/// Writes a line that begins with the name of the program.
+/// Writes a line that begins with the name of the program. It is one line, whatever words of others are in it.
 macro_rules! notice {
     ($($words:tt)*) => {
-        tell!("outlive: {}\n", format_args!($($words)*))
+        tell!("outlive: {}\n", $crate::words::printable(&format!($($words)*)))
     };
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use crate::cli::Color;
 use crate::env;
+use crate::words::printable;
 
 /// How tables are to look.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ impl Style {
 /// Lays rows out under a head. The column named STATE is painted; the last one is cut at the terminal's edge.
 pub fn render(head: &[&str], rows: &[Vec<String>], style: Style) -> String {
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| printable(cell).chars().count());
         cells.chain(head.get(column).map(|cell| cell.len())).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
@@ -50,7 +51,7 @@ pub fn render(head: &[&str], rows: &[Vec<String>], style: Style) -> String {
         let mut used = 0;
         for (column, cell) in cells.iter().enumerate() {
             let last = column + 1 == cells.len();
-            let mut cell = cell.clone();
+            let mut cell = printable(cell).into_owned();
             if last {
                 if let Some(limit) = style.width {
                     cell = cut(&cell, limit.saturating_sub(used).max(8));

@@ -10,6 +10,7 @@ use crate::job::{End, Launch, ProcessId};
 use crate::state::{State, Verdict};
 use crate::sys::clock;
 use crate::units::signal_name;
+use crate::words::printable;
 
 /// Version of the JSON objects. Fields are only ever added.
 pub const SCHEMA: u32 = 1;
@@ -187,12 +188,9 @@ pub fn command_line(argv: &[Bytes]) -> String {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:=,+@%".contains(&byte))
     };
     let word = |bytes: &Bytes| {
-        let text: String = bytes
-            .display()
-            .chars()
-            .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
-            .collect();
-        if plain(&text) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+        let text = bytes.display();
+        let text = printable(&text);
+        if plain(&text) { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,6 @@
 //! Errors in words: what failed, why, and then what to do next.
 
+use std::borrow::Cow;
 use std::io;
 
 /// The whole chain on one line. What stands in parentheses at the end of a part is what to do next, and is said
@@ -17,6 +18,36 @@ pub fn of(error: &anyhow::Error) -> String {
         }
     }
     said.join(": ") + &next
+}
+
+/// Without control characters, which a terminal would obey: what others have named is not ours to vouch for.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escape(text, "")
+}
+
+/// The same for lines of output, which may have newlines and tabs.
+pub fn printable_lines(raw: &[u8]) -> String {
+    escape(&String::from_utf8_lossy(raw), "\n\t").into_owned()
+}
+
+fn escape<'a>(text: &'a str, but: &str) -> Cow<'a, str> {
+    let bad = |c: char| c.is_control() && !but.contains(c);
+    if !text.contains(bad) {
+        return text.into();
+    }
+    let shown = |c: char| if bad(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
+/// JSON in which nothing is left that a terminal obeys; it says the same. Control characters below a space are
+/// escaped already, but for those between the values.
+pub fn printable_json(raw: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(raw);
+    let shown = |c: char| match c {
+        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
+        _ => c.to_string(),
+    };
+    text.chars().map(shown).collect::<String>().into_bytes()
 }
 
 /// An error of the system as the rest of a sentence: `no such file or directory`, without its number.
@@ -50,6 +81,14 @@ mod tests {
         assert_eq!(of(&error), "job a was not started: cannot create /x: permission denied (set Y)");
         assert_eq!(of(&anyhow::Error::from(Errno::EIO)), "input/output error");
         assert_eq!(of(&anyhow::anyhow!("no job 'x' (see y)")), "no job 'x' (see y)");
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_and_not_done() {
+        assert_eq!(printable("a\x1b[2J\u{9b}\x07\x7fä\n"), "a\\u{1b}[2J\\u{9b}\\u{7}\\u{7f}ä\\n");
+        assert_eq!(printable_lines(b"a\tb\r\n\xff"), "a\tb\\r\n\u{fffd}");
+        let json = printable_json("{\"a\":\"\u{9b}\u{7f}ä\"}\n".as_bytes());
+        assert_eq!(json, "{\"a\":\"\\u009b\\u007fä\"}\n".as_bytes());
     }
 
     #[test]

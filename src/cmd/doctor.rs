@@ -27,7 +27,7 @@ pub fn doctor(app: &App) -> Result<Exit> {
             if check.pass {
                 format!("pass  {}\n", check.what)
             } else {
-                format!("LACK  {}: {}\n", check.what, check.cost)
+                format!("LACK  {}: {}\n", check.what, crate::words::printable(&check.cost))
             }
         };
         super::print(checks.iter().map(line).collect::<String>().as_bytes())?;

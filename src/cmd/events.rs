@@ -44,7 +44,7 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         }
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
-        if !super::print_all(&text)? {
+        if !super::print_data(text)? {
             // Nobody has read it: a reader's position stays where it is.
             return Ok(Exit::Done);
         }

@@ -14,7 +14,7 @@ pub mod show;
 pub mod stop;
 pub mod wait;
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result};
 use serde::{Serialize, Serializer};
@@ -185,11 +185,19 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
 pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec(value).context("cannot encode JSON")?;
     text.push(b'\n');
-    print(&text)
+    print_data(text).map(drop)
+}
+
+/// Prints JSON that was encoded already. On a terminal nothing in it is obeyed.
+pub fn print_data(text: Vec<u8>) -> Result<bool> {
+    if std::io::stdout().is_terminal() { print_all(&words::printable_json(&text)) } else { print_all(&text) }
 }
 
 /// Prints an array as its elements are made, without keeping them.
 pub fn print_json_array<T: Serialize>(values: impl Iterator<Item = T>) -> Result<()> {
+    if std::io::stdout().is_terminal() {
+        return print_json(&values.collect::<Vec<_>>());
+    }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let written = match (&mut serde_json::Serializer::new(&mut out)).collect_seq(values) {
         Ok(()) => out.write_all(b"\n").and_then(|()| out.flush()),
@@ -234,7 +242,7 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(what: &'static str, total: usize) -> Self {
-        Self { what, total, shown: total > 1 && std::io::IsTerminal::is_terminal(&std::io::stderr()) }
+        Self { what, total, shown: total > 1 && std::io::stderr().is_terminal() }
     }
 
     pub fn show(&self, done: usize) {

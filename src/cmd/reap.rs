@@ -287,7 +287,9 @@ fn line(view: &JobView, dry_run: bool) -> String {
     let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let reason = view.reason.clone().unwrap_or_default();
     let would = if dry_run { "would be " } else { "" };
-    format!("{}{name}: {would}{}, {}: {reason}\n", view.id, view.action.unwrap_or_default(), view.state)
+    let said =
+        format!("{}{name}: {would}{}, {}: {reason}", view.id, view.action.unwrap_or_default(), view.state);
+    words::printable(&said).into_owned() + "\n"
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
             let view = JobView::new(&job, &app.observer);
             notice!("job {id} ended before it was ready: {}; its last lines:", state_words(&view));
             let last = last_lines(launch, LAST_LINES).unwrap_or_default();
-            let _ = std::io::stderr().write_all(&last);
+            tell!("{}", words::printable_lines(&last));
             // A success that came too early is none: 0 says that the job is ready.
             let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
             Ok(if status.code() == 0 { Exit::Failed } else { status })

@@ -16,6 +16,7 @@ use crate::sys::proc::{self, Stat};
 use crate::sys::{Ability, can};
 use crate::units::{show_duration, show_size};
 use crate::view::{JobView, command_line, state_words};
+use crate::words::{printable, printable_lines};
 
 /// How many lines of output are shown.
 const LAST_LINES: usize = 5;
@@ -63,12 +64,13 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
         super::print_json(&whole)?;
         return Ok(Exit::Done);
     }
-    let mut text: String = facts(&whole).iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect();
+    let line = |(key, value): &(&str, String)| format!("{key:<11} {}\n", printable(value));
+    let mut text: String = facts(&whole).iter().map(line).collect();
     if let Ok(lines) = crate::output::last_lines(&job.launch, LAST_LINES)
         && !lines.is_empty()
     {
         text.push_str("last lines:\n");
-        text.push_str(&String::from_utf8_lossy(&lines));
+        text.push_str(&printable_lines(&lines));
     }
     super::print(text.as_bytes())?;
     Ok(Exit::Done)

@@ -291,3 +291,47 @@ fn a_variable_that_says_neither_is_refused() {
         with(value).ok();
     }
 }
+
+/// Escape, bell, delete, and the control characters of Latin-1: in names, paths, labels, process names and output.
+const OBEYED: &str = "\x1b[2J\x07\x7f\u{9b}2J";
+const SHOWN: &str = "\\u{1b}[2J\\u{7}\\u{7f}\\u{9b}2J";
+
+#[track_caller]
+fn is_printable(text: &str) {
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+}
+
+#[test]
+fn what_a_terminal_obeys_is_shown_escaped() {
+    let env = TestEnv::new();
+    let odd = env.work().join(OBEYED);
+    fs::create_dir(&odd).unwrap();
+    let (dir, label, script) = (odd.to_str().unwrap(), format!("k={OBEYED}"), format!("printf '{OBEYED}\n'"));
+    let words = ["run", "-C", dir, "-l", &label, "-o", "out", "--", "sh", "-c", &script];
+    let id = env.outlive(words).ok().id();
+    env.outlive(["wait", "--group", &id]).ok();
+    let shown = env.outlive(["show", &id]).ok().stdout;
+    is_printable(&shown);
+    // The command, directory, label and last line.
+    assert_eq!(shown.matches(SHOWN).count(), 4, "{shown}");
+    let table = env.outlive(["ls", "-a"]).ok().stdout;
+    is_printable(&table);
+    assert!(table.contains(SHOWN), "{table}");
+    assert_eq!(env.outlive(["logs", &id]).ok().stdout, format!("{OBEYED}\n"), "data stays what it is");
+    fs::remove_dir(&odd).unwrap();
+    for (words, code) in [
+        (vec!["show", OBEYED], 1),
+        (vec![OBEYED], 2),
+        (vec!["run", "--name", OBEYED, "true"], 125),
+        (vec!["run", OBEYED], 127),
+        (vec!["run", "-C", dir, "true"], 125),
+        (vec!["restart", &id], 1),
+        (vec!["run", "--ready-cmd", "false", "--", "sh", "-c", &format!("{script}; exit 3")], 3),
+    ] {
+        let said = env.outlive(&words).ended(code).stderr;
+        is_printable(&said);
+        assert!(said.contains(SHOWN), "{words:?}: {said}");
+    }
+    let two = env.outlive(["show", "a\noutlive: b"]).ended(1).stderr;
+    assert_eq!(two.lines().count(), 1, "{two}");
+}

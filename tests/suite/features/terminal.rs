@@ -96,6 +96,24 @@ fn long_work_shows_how_far_it_is_on_a_terminal_only() {
     fifo.end();
 }
 
+/// JSON says the same, and the terminal obeys nothing in it; piped, it stays as it is.
+#[test]
+fn json_on_a_terminal_has_no_control_characters() {
+    let env = TestEnv::new();
+    let id = env.run(["-l", "k=\u{9b}2J\x7f", "true"]);
+    env.outlive(["wait", "--group", &id]).ok();
+    env.settled(&id);
+    for words in [&["ls", "-a", "--json"][..], &["show", "--json", &id], &["events"]] {
+        let mut terminal = Terminal::new();
+        let mut command = env.command(words);
+        command.stdout(terminal.stdio());
+        Background::start(command).finish().ok();
+        let drawn = terminal.until("\n");
+        assert!(drawn.contains("\"k\":\"\\u009b2J\\u007f\""), "{drawn:?}");
+        assert!(env.outlive(words).ok().stdout.contains("\"k\":\"\u{9b}2J\x7f\""));
+    }
+}
+
 /// gemini-cli#13225, claude-code#27959
 #[test]
 fn case_28_the_death_of_the_shell_and_its_terminal_is_not_the_jobs() {
