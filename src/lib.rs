@@ -100,6 +100,7 @@ fn early() -> Early {
 }
 
 fn command(line: Option<Line>) -> Exit {
+    sys::start::hear_of_children();
     // Files are 0600 and directories 0700, whatever the caller's umask.
     let caller_umask = sys::umask(0o077);
     if std::env::args_os().skip(1).eq(["help", "agents"]) {

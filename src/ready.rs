@@ -21,6 +21,7 @@ use crate::output::{self, Watched};
 use crate::sys::clock;
 use crate::sys::handle::Handle;
 use crate::sys::port::Listeners;
+use crate::sys::spawn;
 
 /// How often a condition is looked at that the kernel tells nobody of.
 const INTERVAL: Duration = Duration::from_millis(25);
@@ -131,6 +132,7 @@ fn succeeds(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Res
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).current_dir(dir);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    spawn::with_default_signals(&mut shell);
     let mut child = shell.spawn()?;
     // Not waited for yet, so the number is still the child's.
     let process = Handle::open(i32::try_from(child.id()).map_err(io::Error::other)?)?;

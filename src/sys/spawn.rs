@@ -60,8 +60,14 @@ pub fn exec_self_with_line(word: &str) -> io::Result<Line> {
 
 /// Has a program begin as the leader of a new session, with no signal blocked or ignored.
 pub fn in_a_session_of_its_own(command: &mut Command) {
+    // SAFETY: one system call.
+    unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
+    with_default_signals(command);
+}
+
+/// Has a program begin with no signal blocked or ignored.
+pub fn with_default_signals(command: &mut Command) {
     let begin = || {
-        nix::unistd::setsid()?;
         // SAFETY: no handler of ours is needed any longer.
         unsafe { default_signals(EVERY_SIGNAL) };
         SigSet::empty().thread_set_mask()?;

@@ -19,6 +19,12 @@ pub fn without_runtime() {
     let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn) };
 }
 
+/// A caller that ignores SIGCHLD would have our children vanish unseen, and waiting for them fail.
+pub fn hear_of_children() {
+    // SAFETY: the default disposition runs no code of ours, and nothing here has set another.
+    let _ = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
+}
+
 /// An open takes the lowest number that is free.
 fn fill_standard() {
     loop {

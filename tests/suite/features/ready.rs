@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::Background;
-use crate::env::{HOLD, TestEnv, can, lacks};
+use crate::env::{HOLD, Output, TestEnv, can, lacks};
 use crate::fifo::{Fifo, Gate};
 use crate::process::is_alive;
 
@@ -180,4 +180,24 @@ fn a_port_that_somebody_else_holds_makes_nobody_ready() {
     let late = env.outlive(["run", "--ready-port", &port, "--ready-timeout", "100ms", "sleep", "1000"]);
     let job = env.job(&late.ended(124).id());
     assert!(is_alive(crate::env::number(&job["pid"])));
+}
+
+/// Programs that reap their children by ignoring SIGCHLD start jobs, too.
+#[test]
+fn what_the_caller_ignores_and_blocks_is_its_own_affair() {
+    use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+    let env = TestEnv::new();
+    let none = "! grep -qE '^Sig(Ign|Blk):.*[1-9a-f]' /proc/self/status";
+    let mut command =
+        env.command(["run", "--ready-timeout", "5", "--ready-cmd", &none, "--", "sleep", "1000"]);
+    // SAFETY: system calls that are safe between fork and exec; nothing of ours is run by a signal.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            signal(Signal::SIGCHLD, SigHandler::SigIgn)?;
+            signal(Signal::SIGHUP, SigHandler::SigIgn)?;
+            SigSet::all().thread_block()?;
+            Ok(())
+        });
+    }
+    Output::of(&mut command).ok();
 }
