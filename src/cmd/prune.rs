@@ -107,7 +107,7 @@ fn one(app: &App, launch: &Launch, told: bool) -> Result<()> {
     let id = &launch.id;
     let lock = |name: &String| Flock::take(&app.dir().name(name), &format!("the name '{name}'"));
     // In the order of everybody else: name, op, ledger.
-    let _name = launch.name.as_ref().map(lock).transpose()?;
+    let name = launch.name.as_ref().map(lock).transpose()?;
     let _op = app.observer.op(id)?;
     let again = crate::lookup::latest(app.dir(), id)?.with_context(|| format!("job {id} is gone"))?;
     let job = app.observer.assess(again)?;
@@ -122,20 +122,19 @@ fn one(app: &App, launch: &Launch, told: bool) -> Result<()> {
     }
     let note = Record::Note { kind: "pruned", id: id.clone(), run, at: clock::now(), detail: None };
     ledger::append(app.dir(), &[note], Patience::Command, app.observer.sync)?;
-    if let Some(name) = &launch.name {
-        forget_name(app, name, id);
+    if let (Some(name), Some(held)) = (&launch.name, &name) {
+        forget_name(app, name, held, id);
     }
     store::delete(app.dir(), id)
         .context("it is forgotten, but its files are still there ('outlive reap' deletes them)")
 }
 
-/// Deleted under its lock only: somebody may be launching under this name right now. A name that stays leads
-/// nowhere, which does no harm.
-fn forget_name(app: &App, name: &str, id: &str) {
-    let path = app.dir().name(name);
-    if let Ok(Some(_lock)) = Flock::attempt(&path)
-        && crate::lookup::named(app.dir(), name).is_ok_and(|now| now.as_deref() == Some(id))
-    {
-        let _ = std::fs::remove_file(path);
+/// Deleted under its lock, for whoever launches under this name right now waits for that, and finds that it was
+/// deleted. An empty file is the lock that was just made for a name that had none.
+fn forget_name(app: &App, name: &str, held: &Flock, id: &str) {
+    let unused = || held.0.metadata().is_ok_and(|meta| meta.len() == 0);
+    let ours = || crate::lookup::named(app.dir(), name).is_ok_and(|now| now.as_deref() == Some(id));
+    if unused() || ours() {
+        let _ = std::fs::remove_file(app.dir().name(name));
     }
 }

@@ -54,6 +54,22 @@ fn only_what_was_named_and_has_ended_is_forgotten() {
     assert_eq!(env.outlive(["prune"]).ok().stdout, "");
 }
 
+/// A name goes with the job that bore it last, and only with that.
+#[test]
+fn a_name_is_forgotten_with_its_job() {
+    let env = TestEnv::new();
+    let names = || fs::read_dir(env.state().join("names")).unwrap().count();
+    let (first, second) = (ended(&env, &["--name", "web", "true"]), ended(&env, &["--name", "web", "true"]));
+    env.outlive(["prune", &first]).ok();
+    assert_eq!(env.outlive(["show", "--json", "web"]).ok().json()["id"], json!(second));
+    env.outlive(["prune", &second]).ok();
+    assert_eq!(names(), 0);
+    let third = ended(&env, &["--name", "web", "true"]);
+    fs::remove_file(env.state().join("names/web")).unwrap();
+    env.outlive(["prune", &third]).ok();
+    assert_eq!(names(), 0, "the lock that prune has made itself");
+}
+
 #[test]
 fn a_dry_run_names_what_would_be_forgotten_and_forgets_nothing() {
     let env = TestEnv::new();
