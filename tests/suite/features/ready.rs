@@ -189,7 +189,7 @@ fn what_the_caller_ignores_and_blocks_is_its_own_affair() {
     let env = TestEnv::new();
     let none = "! grep -qE '^Sig(Ign|Blk):.*[1-9a-f]' /proc/self/status";
     let mut command =
-        env.command(["run", "--ready-timeout", "5", "--ready-cmd", &none, "--", "sleep", "1000"]);
+        env.command(["run", "--ready-timeout", "5", "--ready-cmd", none, "--", "sleep", "1000"]);
     // SAFETY: system calls that are safe between fork and exec; nothing of ours is run by a signal.
     unsafe {
         std::os::unix::process::CommandExt::pre_exec(&mut command, || {
