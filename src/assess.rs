@@ -11,7 +11,7 @@ use crate::fs::{Flock, RunLock};
 use crate::job::{Cause, End, Launch, Outcome, Place, ProcessId};
 use crate::ledger::{self, Patience, Record};
 use crate::lookup;
-use crate::members::{self, Mark, Members, RunMark};
+use crate::members::{self, Bearer, Mark, Members, RunMark};
 use crate::paths::{StateDir, make_private_all};
 use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
 use crate::store::{self, Sidecar};
@@ -403,15 +403,19 @@ impl Observer {
             };
             return Ok(Members { proven, unproven: Vec::new() });
         }
-        let leader_proven = match leader {
-            Leader::Alive(seen) => matches!(compare(launch, seen), Match::Proven(_)),
-            _ => false,
+        let bearer = match leader {
+            Leader::Alive(seen) => match compare(launch, seen) {
+                Match::Proven(_) => Bearer::Leader,
+                Match::Other => Bearer::Stranger,
+                Match::Unproven => Bearer::Open,
+            },
+            _ => Bearer::Open,
         };
-        self.provable(launch, leader_proven)
+        self.provable(launch, bearer)
     }
 
     /// Every process that can be proven to belong to this unsupervised run, now.
-    pub fn provable(&self, launch: &Launch, leader_proven: bool) -> io::Result<Members> {
+    pub fn provable(&self, launch: &Launch, bearer: Bearer) -> io::Result<Members> {
         let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let table: Vec<Stat> = proc::table()?.into_iter().filter(|stat| stat.pid != me).collect();
@@ -427,7 +431,7 @@ impl Observer {
             }
         };
         let argv_of = |pid| proc::cmdline(pid).map_err(note).unwrap_or(None);
-        let members = members::provable(launch, &table, &mark_of, &argv_of, leader_proven);
+        let members = members::provable(launch, &table, &mark_of, &argv_of, bearer);
         failed.take().map_or(Ok(members), Err)
     }
 }

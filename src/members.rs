@@ -161,19 +161,30 @@ pub struct Members {
     pub unproven: Vec<Stat>,
 }
 
+/// Who bears the leader's number now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearer {
+    /// The leader itself, as is proven.
+    Leader,
+    /// Somebody else, whose start time may be the same: ticks are long.
+    Stranger,
+    /// Nobody, or it cannot be told.
+    Open,
+}
+
 /// Judges every process of the table; pure but for `mark_of` and `argv_of`.
 pub fn provable(
     launch: &Launch,
     table: &[Stat],
     mark_of: &dyn Fn(i32) -> Mark,
     argv_of: &dyn Fn(i32) -> Option<Vec<Vec<u8>>>,
-    leader_proven: bool,
+    bearer: Bearer,
 ) -> Members {
     let recorded = &launch.identity;
     // The kernel gives a number to nobody while a process bears it as pid, pgid or sid: if the leader's number
     // is a stranger's now, its session is dead, and what bears that number as its session is the stranger's.
-    let stranger =
-        table.iter().any(|stat| stat.pid == recorded.pid && stat.start_time != recorded.start_time);
+    let stranger = bearer == Bearer::Stranger
+        || table.iter().any(|stat| stat.pid == recorded.pid && stat.start_time != recorded.start_time);
     let old_enough = |stat: &&Stat| stat.start_time >= recorded.start_time;
     let marks: HashMap<i32, Mark> =
         table.iter().filter(old_enough).map(|stat| (stat.pid, mark_of(stat.pid))).collect();
@@ -192,7 +203,7 @@ pub fn provable(
     // speaks against it: the same command, started by somebody else, in a session whose number has come round.
     let proves_itself = |stat: &Stat| {
         mark(stat) == Mark::Ours
-            || (leader_proven && stat.pid == recorded.pid)
+            || (bearer == Bearer::Leader && stat.pid == recorded.pid)
             || (mark(stat) == Mark::Unreadable
                 && argv_of(stat.pid).is_some_and(|now| same_command(&argv, &now)))
     };

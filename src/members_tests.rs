@@ -29,14 +29,14 @@ fn judge(
     table: &[Stat],
     marks: &[(i32, Mark)],
     argvs: &[(i32, &[&str])],
-    leader_proven: bool,
+    bearer: Bearer,
 ) -> (Vec<i32>, Vec<i32>) {
     let mark = |pid: i32| marks.iter().find(|(of, _)| *of == pid).map_or(Mark::Absent, |(_, mark)| *mark);
     let argv = |pid: i32| {
         let words = argvs.iter().find(|(of, _)| *of == pid).map(|(_, words)| *words)?;
         Some(words.iter().map(|word| word.as_bytes().to_vec()).collect())
     };
-    let members = provable(&launch(), table, &mark, &argv, leader_proven);
+    let members = provable(&launch(), table, &mark, &argv, bearer);
     let pids = |stats: Vec<Stat>| stats.into_iter().map(|stat| stat.pid).collect();
     (pids(members.proven), pids(members.unproven))
 }
@@ -44,33 +44,41 @@ fn judge(
 #[test]
 fn one_proven_member_pins_the_session_and_so_proves_the_rest() {
     let table = [process(60, 1, 50, 600), process(61, 1, 50, 601), process(70, 1, 70, 700)];
-    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], false), (vec![60, 61], vec![]));
+    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], Bearer::Open), (vec![60, 61], vec![]));
     let argv: &[(i32, &[&str])] = &[(61, &["sh", "server", "80"])];
-    assert_eq!(judge(&table, &[(61, Mark::Unreadable)], argv, false), (vec![60, 61], vec![]));
+    assert_eq!(judge(&table, &[(61, Mark::Unreadable)], argv, Bearer::Open), (vec![60, 61], vec![]));
     assert_eq!(
-        judge(&table, &[], argv, false),
+        judge(&table, &[], argv, Bearer::Open),
         (vec![], vec![60, 61]),
         "a session whose number has come round"
     );
-    assert_eq!(judge(&table, &[], &[], false), (vec![], vec![60, 61]), "a start time alone proves nothing");
+    assert_eq!(
+        judge(&table, &[], &[], Bearer::Open),
+        (vec![], vec![60, 61]),
+        "a start time alone proves nothing"
+    );
 }
 
 #[test]
 fn a_stranger_with_the_leaders_number_means_that_the_session_is_dead() {
     let table = [process(50, 1, 50, 800), process(51, 50, 50, 801)];
-    assert_eq!(judge(&table, &[], &[(51, &["server", "80"])], false), (vec![], vec![]));
+    assert_eq!(judge(&table, &[], &[(51, &["server", "80"])], Bearer::Open), (vec![], vec![]));
+    // Started in the same tick, and known for a stranger by the inode of its pidfd.
+    let table = [process(50, 1, 50, 500), process(51, 50, 50, 501)];
+    assert_eq!(judge(&table, &[], &[], Bearer::Stranger), (vec![], vec![]));
+    assert_eq!(judge(&table, &[], &[], Bearer::Open), (vec![], vec![50, 51]));
 }
 
 #[test]
 fn older_processes_are_never_members() {
     let table = [process(60, 1, 50, 499)];
-    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], false), (vec![], vec![]));
+    assert_eq!(judge(&table, &[(60, Mark::Ours)], &[], Bearer::Open), (vec![], vec![]));
 }
 
 #[test]
 fn escaped_members_are_known_by_their_mark_and_their_parents() {
     let table = [process(80, 1, 80, 600), process(81, 80, 81, 601), process(82, 81, 82, 602)];
-    assert_eq!(judge(&table, &[(80, Mark::Ours)], &[], false), (vec![80, 81, 82], vec![]));
+    assert_eq!(judge(&table, &[(80, Mark::Ours)], &[], Bearer::Open), (vec![80, 81, 82], vec![]));
 }
 
 #[test]
@@ -79,7 +87,7 @@ fn a_nested_job_is_a_job_of_its_own() {
     supervisor.comm = b"outlive:z9y8x7w".to_vec();
     let table = [process(80, 1, 80, 600), supervisor, process(82, 81, 82, 602), process(83, 80, 80, 603)];
     let marks = [(80, Mark::Ours), (82, Mark::Other), (83, Mark::Other)];
-    assert_eq!(judge(&table, &marks, &[], false), (vec![80], vec![]));
+    assert_eq!(judge(&table, &marks, &[], Bearer::Open), (vec![80], vec![]));
 }
 
 #[test]

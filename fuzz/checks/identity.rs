@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use outlive::members::{Mark, RunMark, provable};
+use outlive::members::{Bearer, Mark, RunMark, provable};
 use outlive::state::{Match, Sighting, compare, same_command};
 use outlive::store::parse_launch;
 use outlive::sys::proc::{parse_stat, split_nul};
@@ -38,7 +38,8 @@ pub(crate) fn check(raw: &[u8]) {
         && (stat.pgid, stat.sid) == (launch.identity.pgid, launch.identity.sid);
     let proven = matches!(compare(&launch, &seen), Match::Proven(_));
     assert_eq!(proven, fits && (same || mark == Mark::Ours));
-    let found = provable(&launch, std::slice::from_ref(&stat), &|_| mark, &|_| Some(argv.clone()), false);
+    let found =
+        provable(&launch, std::slice::from_ref(&stat), &|_| mark, &|_| Some(argv.clone()), Bearer::Open);
     // One that is older than the leader, and one without any proof, is nobody's member.
     let young = stat.start_time >= launch.identity.start_time;
     assert!(found.proven.is_empty() || (young && (mark == Mark::Ours || mark == Mark::Unreadable && same)));

@@ -102,7 +102,11 @@ pub fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
 }
 
 fn living(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
-    Ok(if job.judgement.may_signal() { app.observer.provable(&job.launch, true)?.proven } else { Vec::new() })
+    Ok(if job.judgement.may_signal() {
+        app.observer.provable(&job.launch, members::Bearer::Leader)?.proven
+    } else {
+        Vec::new()
+    })
 }
 
 fn row(stat: &Stat) -> ProcessRow {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::Supervisor;
 use crate::assess::Observer;
 use crate::job::ProcessId;
+use crate::members::Bearer;
 use crate::sys::handle::Handle;
 use crate::sys::proc::Stat;
 use crate::sys::wait::ChildEnd;
@@ -60,7 +61,8 @@ impl Supervisor {
         let Some(launch) = crate::store::read_launch(&run).map_err(io::Error::other)? else {
             return Ok(Vec::new());
         };
-        Ok(observer.provable(&launch, !self.ended)?.proven)
+        let bearer = if self.ended { Bearer::Open } else { Bearer::Leader };
+        Ok(observer.provable(&launch, bearer)?.proven)
     }
 }
 

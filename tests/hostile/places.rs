@@ -4,7 +4,7 @@
 use std::fs;
 
 use outlive::job::{Cause, Identity, Place};
-use outlive::members::{Mark, provable};
+use outlive::members::{Bearer, Mark, provable};
 use outlive::state::{Evidence, Leader, Match, Sighting, State, Verdict, compare, judge};
 use outlive::store::parse_launch;
 use outlive::sys::proc::Stat;
@@ -327,7 +327,7 @@ fn numbers_that_mean_many_processes_are_never_ours() {
             rss_bytes: 0,
         };
         let argv = |_: i32| Some(launch.argv.iter().map(|word| word.0.clone()).collect());
-        let found = provable(&launch, &[stat(1), stat(40), stat(41)], &|_| Mark::Absent, &argv, false);
+        let found = provable(&launch, &[stat(1), stat(40), stat(41)], &|_| Mark::Absent, &argv, Bearer::Open);
         assert!(found.proven.is_empty(), "{number}: {found:?}");
     }
 }
