@@ -41,9 +41,8 @@ pub enum Patience {
 /// Appends records as one write, then flushes. Returns the sequence number of the last.
 pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool) -> Result<u64> {
     let lock = lock(dir, patience)?;
-    let mut ledger = open(dir)?;
-    let (len, inode) = length_and_inode(&ledger)
-        .with_context(|| format!("cannot use the ledger {}", dir.ledger().display()))?;
+    let (mut ledger, meta) = open(dir)?;
+    let (len, inode) = (meta.len(), meta.ino());
     let known = Known::read(&lock.0);
     let (mut seq, torn) = match &known {
         Some(known) if known.fits(len, inode) => (known.seq, false),
@@ -95,15 +94,10 @@ fn lock(dir: &StateDir, patience: Patience) -> Result<Flock> {
     }
 }
 
-fn open(dir: &StateDir) -> Result<File> {
+fn open(dir: &StateDir) -> Result<(File, std::fs::Metadata)> {
     let path = dir.ledger();
     fs::open_own(OpenOptions::new().read(true).append(true).create(true), &path)
-        .map(|(file, _)| file)
         .with_context(|| format!("cannot open the ledger {}", path.display()))
-}
-
-fn length_and_inode(file: &File) -> io::Result<(u64, u64)> {
-    fs::check_own(file).map(|meta| (meta.len(), meta.ino()))
 }
 
 /// The content of `ledger.lock`: fixed width, so that it is replaced by one write.
@@ -251,7 +245,8 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
     }
     fs::replace(&dir.ledger(), &folded, sync)
         .with_context(|| format!("cannot replace the ledger {}", dir.ledger().display()))?;
-    let (len, inode) = length_and_inode(&fs::open_regular(&dir.ledger())?)?;
+    let meta = fs::open_regular(&dir.ledger())?.metadata()?;
+    let (len, inode) = (meta.len(), meta.ino());
     let seq = known.max(book.last_seq);
     Known { version: FORMAT, seq, len, inode, started: clock::started() }.write(&lock.0);
     Ok(saved)
