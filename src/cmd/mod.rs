@@ -155,6 +155,13 @@ impl App {
         }
     }
 
+    /// Whether this process belongs to the job: who asks for its end, and for something then, does not live to do it.
+    pub fn is_inside(&self, job: &Assessed) -> bool {
+        // Processes that cannot be seen cannot be told from strangers.
+        let members = show::processes(self, job).unwrap_or_default();
+        members.iter().any(|stat| u32::try_from(stat.pid) == Ok(std::process::id()))
+    }
+
     /// Does `act` for each job that `words` name. A bad one is reported and does not keep the others from it.
     pub fn each<T>(
         &self,

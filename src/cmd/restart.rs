@@ -52,6 +52,13 @@ fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit
             app.observer.finish(job)?;
             return start(app, Locks { name, op }, &plan, &launch);
         }
+        if app.is_inside(&job) {
+            return Err(Refused(format!(
+                "job {id} is not restarted: whoever asks from inside it is stopped with it \
+                 (have another job ask: outlive run -- outlive restart {id})"
+            ))
+            .into());
+        }
         drop((op, name));
         let stop = Stop { signal: None, grace: args.grace, cause: Cause::Restart };
         let stopped = steer::ask(&app.observer, launch, stop)?.wait(&app.observer)?;

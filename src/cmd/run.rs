@@ -65,6 +65,13 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
                 if args.reuse { "it cannot be reused" } else { "use --reuse or --replace, or stop it" };
             bail!("job '{name}' ({}) is {} already; {hint}", alive.id(), alive.state().word());
         }
+        if app.is_inside(&alive) {
+            bail!(
+                "job '{name}' ({}) is not replaced: whoever asks from inside it is stopped with it \
+                 (have another job ask: outlive run -- outlive run --name {name} --replace ...)",
+                alive.id()
+            );
+        }
         let stop = Stop { signal: None, grace: None, cause: Cause::Replaced };
         let stopped = steer::ask(&app.observer, alive.launch, stop)?.wait(&app.observer)?;
         if !stopped.complete() {

@@ -66,6 +66,8 @@ fn case_21_a_job_may_stop_itself_and_all() {
         assert_eq!(ended["state"], wanted, "{words} {ended}");
         if words == "--all" {
             bystander.end();
+            // Its files are closed a moment before it is dead.
+            env.outlive(["wait", "--group", &other]).ended(143);
             assert_eq!(env.state_of(&other), "stopped");
         } else {
             assert_eq!(env.state_of(&other), "running");
@@ -221,4 +223,22 @@ fn case_29_prune_and_restart_that_wait_for_each_other() {
             assert_eq!(job["run"], 2, "{job}");
         }
     }
+}
+
+/// Who asks from inside would be stopped before the next run is started.
+#[test]
+fn a_job_neither_restarts_nor_replaces_itself_but_has_it_done() {
+    let env = TestEnv::new();
+    let mut told = env.fifo("told");
+    let script = "[ $OUTLIVE_RUN = 1 ] || { echo again >\"$1\"; exec sleep 1000; }
+        $O restart web 2>said; echo $? >\"$1\"
+        $O run --name web --replace -- true 2>>said; echo $? >\"$1\"
+        $O run -- $O restart web; exec sleep 1000";
+    let id = env.run(["--name", "web", "--", "sh", "-c", script, "sh", told.path()]);
+    assert_eq!((told.line(), told.line()), ("1".into(), "125".into()));
+    let said = fs::read_to_string(env.work().join("said")).unwrap();
+    let next = format!("(have another job ask: outlive run -- outlive restart {id})\n");
+    assert!(said.contains(&next) && said.contains("is not replaced: whoever asks from inside"), "{said}");
+    assert_eq!(told.line(), "again");
+    assert_eq!((&env.job(&id)["run"], &env.job(&id)["state"]), (&json!(2), &json!("running")));
 }
