@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::assess::{Assessed, Observer, alive};
 use crate::bytes::Bytes;
-use crate::job::{End, Launch, ProcessId};
+use crate::job::{End, Launch, Place, ProcessId};
 use crate::state::{State, Verdict};
 use crate::sys::clock;
 use crate::units::signal_name;
@@ -99,11 +99,10 @@ impl JobView {
             pid: launch.supervisor.pid,
             alive: if job.judgement.supervised { Some(true) } else { Some(false) },
         };
-        let running = || {
-            clock::boottime_ms()
-                .checked_sub(launch.boottime_ms)
-                .filter(|_| place.boot_id == observer.here().boot_id)
-        };
+        // A time namespace has a boot clock of its own; a PID namespace has not.
+        let (here, boot) = (observer.here(), |place: &Place| (place.boot_id.clone(), place.time_ns));
+        let running =
+            || clock::boottime_ms().checked_sub(launch.boottime_ms).filter(|_| boot(place) == boot(here));
         Self {
             schema: SCHEMA,
             id: launch.id.clone(),

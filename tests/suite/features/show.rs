@@ -128,3 +128,19 @@ fn show_tells_everything_to_people() {
     lines(&text, &["state       exited 7", "ended       2"]);
     assert!(text.contains(", exited 7\n") && !text.contains("\nalive "), "{text}");
 }
+
+/// The boot clock of another time namespace is another clock.
+#[test]
+fn how_long_is_not_told_by_another_clock() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    assert!(env.job(&id)["duration_ms"].is_u64());
+    env.forge(&id, |launch| launch["identity"]["place"]["time_ns"] = json!(1));
+    let job = env.job(&id);
+    assert_eq!((&job["state"], &job["duration_ms"]), (&json!("running"), &json!(null)));
+    let table = env.outlive(["ls"]).ok().stdout;
+    assert!(table.contains(&format!("  {}  -  ", job["pid"])), "{table}");
+    env.leader(&id).kill();
+    fifo.end();
+}
