@@ -46,6 +46,8 @@ pub mod view;
 pub mod waiting;
 pub mod words;
 
+use std::io::Write;
+
 use crate::exit::Exit;
 use crate::sys::spawn::{self, Line};
 
@@ -104,8 +106,7 @@ fn command(line: Option<Line>) -> Exit {
     // Files are 0600 and directories 0700, whatever the caller's umask.
     let caller_umask = sys::umask(0o077);
     if std::env::args_os().skip(1).eq(["help", "agents"]) {
-        let _ = cmd::print(include_bytes!("../docs/agents.md"));
-        return Exit::Done;
+        return told(cmd::print(include_bytes!("../docs/agents.md")));
     }
     let cli = match cli::Cli::from_words(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
@@ -123,12 +124,22 @@ fn command(line: Option<Line>) -> Exit {
     }
 }
 
+/// What was asked for is only told if it could be written.
+fn told(printed: anyhow::Result<()>) -> Exit {
+    match printed {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            notice!("{}", words::of(&error));
+            cmd::exit_of(&error)
+        }
+    }
+}
+
 /// Help was asked for, or the words make no sense.
 fn misused(error: &clap::Error) -> Exit {
     let given = || std::env::args_os().skip(1);
     if !error.use_stderr() {
-        let _ = error.print();
-        return Exit::Done;
+        return told(cmd::written(error.print().and_then(|()| std::io::stdout().flush())).map(drop));
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();

@@ -211,12 +211,7 @@ pub fn print_json_array<T: Serialize>(values: impl Iterator<Item = T>) -> Result
         Err(error) if error.is_io() => Err(error.into()),
         Err(error) => return Err(error).context("cannot encode JSON"),
     };
-    match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
-        _ => Ok(()),
-    }
+    self::written(written).map(drop)
 }
 
 /// Writes to stdout. A reader that has gone away is no error: there is nobody left to tell.
@@ -227,7 +222,12 @@ pub fn print(text: &[u8]) -> Result<()> {
 /// The same for whoever goes on printing: false if the reader has gone away.
 pub fn print_all(text: &[u8]) -> Result<bool> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
+    written(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// What became of something that was written to stdout.
+pub fn written(result: std::io::Result<()>) -> Result<bool> {
+    match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error).context("cannot write to stdout"),

@@ -6,8 +6,8 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::stat::Mode;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
-/// Closed descriptors 0 to 2 become /dev/null, lest a file of ours takes their place; a pipe that nobody reads is an
-/// error and not the end.
+/// Closed descriptors 0 to 2 become /dev/null, lest a file of ours takes their place, but for stdout: what was to be
+/// told there must not seem to have been. A pipe that nobody reads is an error and not the end.
 pub fn without_runtime() {
     let mut standard = [0, 1, 2].map(|fd| libc::pollfd { fd, events: 0, revents: 0 });
     // SAFETY: three structures are read and written; a number that is not open is what is asked for.
@@ -29,8 +29,20 @@ pub fn hear_of_children() {
 fn fill_standard() {
     loop {
         match open("/dev/null", OFlag::O_RDWR, Mode::empty()) {
-            Ok(fd) if fd.as_raw_fd() <= 2 => drop(fd.into_raw_fd()),
+            Ok(fd) if fd.as_raw_fd() <= 2 => {
+                if fd.into_raw_fd() == 1 {
+                    refuse_output();
+                }
+            }
             _ => return,
         }
+    }
+}
+
+/// Stdout becomes what cannot be written to. An EBADF would not do: the standard library takes it for success.
+fn refuse_output() {
+    if let Ok(full) = open("/dev/full", OFlag::O_WRONLY, Mode::empty()) {
+        // SAFETY: both descriptors are open, and nothing owns the second.
+        unsafe { libc::dup2(full.as_raw_fd(), 1) };
     }
 }

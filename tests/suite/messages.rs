@@ -335,3 +335,25 @@ fn what_a_terminal_obeys_is_shown_escaped() {
     let two = env.outlive(["show", "a\noutlive: b"]).ended(1).stderr;
     assert_eq!(two.lines().count(), 1, "{two}");
 }
+
+/// What could not be written was not told, be it help or the id of a job.
+#[test]
+fn a_full_or_closed_stdout_is_an_error() {
+    let env = TestEnv::new();
+    let said = "cannot write to stdout: no space left on device";
+    // Where the standard library begins the program, it has put /dev/null there.
+    let own_main = cfg!(all(target_os = "linux", target_env = "gnu", not(feature = "portable")));
+    let closes = if own_main { &["/dev/full", "&-"][..] } else { &["/dev/full"] };
+    for to in closes {
+        for words in ["--help", "--version", "help run", "run --help", "help agents", "ls --json"] {
+            env.bash(&format!("$O {words} >{to}"), &[]).refused(125, said);
+        }
+        let out = env.bash(&format!("$O run -- sleep 1000 >{to}"), &[]).ended(125);
+        let id = env.json(["ls"])[0]["id"].as_str().unwrap().to_owned();
+        assert!(
+            out.stderr.contains(&format!("job {id} was launched")) && out.stderr.contains(said),
+            "{out:?}"
+        );
+        env.outlive(["stop", &id]).ok();
+    }
+}
