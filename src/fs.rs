@@ -49,6 +49,20 @@ impl Flock {
         Ok(try_flock(&file)?.then_some(Self(file)).filter(Self::is_linked))
     }
 
+    /// The same, tried again for this long.
+    pub fn attempt_for(path: &Path, mut left: Duration) -> io::Result<Option<Self>> {
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let lock = Self::attempt(path)?;
+            if lock.is_some() || left.is_zero() {
+                return Ok(lock);
+            }
+            std::thread::sleep(pause.min(left));
+            left = left.saturating_sub(pause);
+            pause *= 2;
+        }
+    }
+
     fn is_linked(&self) -> bool {
         self.0.metadata().is_ok_and(|meta| meta.nlink() > 0)
     }

@@ -38,6 +38,9 @@ pub enum Patience {
     Supervisor,
 }
 
+/// A supervisor has a job to look after.
+pub const SUPERVISORS_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Appends records as one write, then flushes. Returns the sequence number of the last.
 pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool) -> Result<u64> {
     let lock = lock(dir, patience)?;
@@ -79,19 +82,7 @@ fn lock(dir: &StateDir, patience: Patience) -> Result<Flock> {
     if patience == Patience::Command {
         return Flock::take(&path, "the ledger");
     }
-    let mut pause = Duration::from_millis(1);
-    let mut left = Duration::from_secs(1);
-    loop {
-        if let Some(lock) = Flock::attempt(&path)? {
-            return Ok(lock);
-        }
-        if left.is_zero() {
-            bail!("the ledger is locked");
-        }
-        std::thread::sleep(pause.min(left));
-        left = left.saturating_sub(pause);
-        pause *= 2;
-    }
+    Flock::attempt_for(&path, SUPERVISORS_PATIENCE)?.context("the ledger is locked")
 }
 
 fn open(dir: &StateDir) -> Result<(File, std::fs::Metadata)> {

@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 use super::Supervisor;
 use crate::env;
 use crate::environment::read_env;
+use crate::fs::Flock;
 use crate::job::Outcome;
+use crate::ledger::SUPERVISORS_PATIENCE;
 use crate::state::State;
 use crate::store;
 use crate::sys::spawn;
@@ -57,6 +59,10 @@ impl Supervisor {
             (None, Some(signal)) => crate::units::signal_name(signal),
             (None, None) => "unknown".to_owned(),
         };
-        self.note("on-exit", Some(how));
+        // A prune holds this from the record of it until everything is deleted: of a job that is forgotten nothing
+        // more is said.
+        if let Ok(_op) = Flock::attempt_for(&self.dir.job(&self.id).op(), SUPERVISORS_PATIENCE) {
+            self.note("on-exit", Some(how));
+        }
     }
 }

@@ -97,3 +97,18 @@ fn it_runs_at_the_end_of_the_leader() {
     env.outlive(["stop", &id]).ok();
     life.end();
 }
+
+#[test]
+fn nothing_is_said_of_a_job_that_the_command_has_pruned() {
+    let env = TestEnv::new();
+    let (mut life, mut told) = (env.fifo("life"), env.fifo("told"));
+    let tell = format!("TOLD={}", told.path());
+    let hook = "$O prune $OUTLIVE_ID >\"$TOLD\"";
+    let id = env.sleeper(&["--on-exit", hook, "-e", &tell], &mut life);
+    let supervisor = env.supervisor(&id);
+    env.outlive(["stop", &id]).ok();
+    assert_eq!(told.line(), id);
+    supervisor.wait();
+    assert!(!env.records().iter().any(|record| record["kind"] == "on-exit"), "{:?}", env.records());
+    assert_eq!(env.json(["ls", "-a"]), json!([]));
+}
