@@ -68,6 +68,10 @@ fn find_id(dir: &StateDir, word: &str) -> Result<String> {
             }
         }
     }
+    if word.is_empty() {
+        let next = "did the command fail that was to print it?";
+        return Err(Refused(format!("no job '': the id or name is empty ({next})")).into());
+    }
     // Names and directories may be lost where the ledger is not.
     let book = ledger::read(dir)?;
     let known = book

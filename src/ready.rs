@@ -35,6 +35,9 @@ pub struct Conditions {
     pub command: Option<std::ffi::OsString>,
 }
 
+/// What a shell returns if it has not found the command.
+const NOT_FOUND: i32 = 127;
+
 /// A file that must appear, or be replaced or changed.
 #[derive(Debug)]
 pub struct NewFile {
@@ -63,7 +66,10 @@ fn stamp(path: &Path) -> Option<(u64, u64, i64, i64)> {
 pub enum Readiness {
     Ready,
     Ended,
-    TimedOut,
+    /// `unfound`: the shell has not found the readiness command.
+    TimedOut {
+        unfound: bool,
+    },
 }
 
 impl Conditions {
@@ -86,7 +92,7 @@ pub fn wait(
         // Asked first: what the job did before its end is then certainly seen.
         let over = watched.over();
         let late = || deadline.is_some_and(|deadline| clock::instant() >= deadline);
-        look(observer, launch, &mut open, &mut log, &|| late() || watched.over())?;
+        let probed = look(observer, launch, &mut open, &mut log, &|| late() || watched.over())?;
         if open.none() {
             return Ok(Readiness::Ready);
         }
@@ -94,20 +100,20 @@ pub fn wait(
             return Ok(Readiness::Ended);
         }
         if late() {
-            return Ok(Readiness::TimedOut);
+            return Ok(Readiness::TimedOut { unfound: probed == Some(NOT_FOUND) });
         }
         watched.wait(INTERVAL)?;
     }
 }
 
-/// Strikes out what is met by now.
+/// Strikes out what is met by now. What the command returned, if one was run and has ended by itself.
 fn look(
     observer: &Observer,
     launch: &Launch,
     open: &mut Conditions,
     log: &mut Option<LogReader>,
     too_late: &dyn Fn() -> bool,
-) -> Result<()> {
+) -> Result<Option<i32>> {
     if let (Some(regex), Some(log)) = (&open.log, log)
         && log.matches(regex).context("cannot read the output")?
     {
@@ -119,16 +125,16 @@ fn look(
     if open.port.is_some_and(|port| listens(observer, launch, port)) {
         open.port = None;
     }
-    if let Some(command) = &open.command
-        && succeeds(command, launch.cwd.as_path(), too_late).context("cannot run the readiness command")?
-    {
+    let Some(command) = &open.command else { return Ok(None) };
+    let code = status(command, launch.cwd.as_path(), too_late).context("cannot run the readiness command")?;
+    if code == Some(0) {
         open.command = None;
     }
-    Ok(())
+    Ok(code)
 }
 
 /// Runs the command. One that hangs is killed when it is too late for it.
-fn succeeds(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Result<bool> {
+fn status(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Result<Option<i32>> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).current_dir(dir);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -142,7 +148,7 @@ fn succeeds(command: &OsStr, dir: &Path, too_late: &dyn Fn() -> bool) -> io::Res
             break;
         }
     }
-    Ok(child.wait()?.success())
+    Ok(child.wait()?.code())
 }
 
 /// The lines a run has written so far, the last one as far as it goes.
@@ -200,8 +206,8 @@ mod tests {
     #[test]
     fn a_readiness_command_that_hangs_is_not_waited_for() {
         let of =
-            |command: &str, late: bool| succeeds(OsStr::new(command), Path::new("/"), &move || late).unwrap();
-        assert!(of("true", false) && !of("exit 3", false));
-        assert!(!of("exec sleep 600", true));
+            |command: &str, late: bool| status(OsStr::new(command), Path::new("/"), &move || late).unwrap();
+        assert_eq!((of("true", false), of("exit 3", false)), (Some(0), Some(3)));
+        assert_eq!(of("exec sleep 600", true), None);
     }
 }

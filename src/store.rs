@@ -101,10 +101,15 @@ pub fn create_exit(run: &RunDir) -> Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.with_context(|| format!("cannot create {}", path.display()))?,
     };
-    disk::reserve(&file, EXIT_ROOM).with_context(|| format!("no room on the disk for {}", path.display()))?;
+    reserve_exit(&file).with_context(|| format!("no room on the disk for {}", path.display()))?;
     let locked = RunLock::Both.attempt(&file).with_context(|| format!("cannot lock {}", path.display()))?;
     let linked = file.metadata().is_ok_and(|meta| meta.nlink() > 0);
     Ok((locked && linked).then_some(file))
+}
+
+/// Keeps the room that the record of an exit takes at most.
+pub fn reserve_exit(file: &File) -> io::Result<()> {
+    disk::reserve(file, EXIT_ROOM)
 }
 
 #[derive(serde::Serialize)]

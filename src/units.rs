@@ -8,7 +8,8 @@ use nix::sys::signal::Signal;
 pub fn duration(text: &str) -> Result<Duration, String> {
     let bad = || format!("'{text}' is not a duration (examples: 10, 1.5s, 500ms, 5m, 1h30m)");
     let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-    let seconds = |n: f64| Duration::try_from_secs_f64(n).map_err(|_| bad());
+    let large = || format!("'{text}' is too large for a duration");
+    let seconds = |n: f64| Duration::try_from_secs_f64(n).map_err(|_| large());
     if text.starts_with(['+', '-']) || text.contains(['e', 'E', 'i', 'I', 'N']) && number(text).is_some() {
         return Err(bad());
     }
@@ -28,7 +29,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         };
         return seconds(number(count).ok_or_else(bad)? * scale);
     }
-    humantime::parse_duration(text).map_err(|_| bad())
+    humantime::parse_duration(text).map_err(|error| match error {
+        humantime::DurationError::NumberOverflow => large(),
+        _ => bad(),
+    })
 }
 
 /// `TERM`, `SIGTERM`, `term` and `15` are the same signal.
@@ -131,6 +135,13 @@ mod tests {
         }
         for bad in ["", "-1", "+1", "x", "1x", "1e9", "inf", "nan", "1.5.s", "1.2parsec", " "] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_no_duration_can_hold_is_too_large() {
+        for text in ["99999999999999999999", "99999999999999999999h", "9999999999999999.5h"] {
+            assert_eq!(duration(text), Err(format!("'{text}' is too large for a duration")), "{text}");
         }
     }
 

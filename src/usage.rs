@@ -20,6 +20,15 @@ const ELSEWHERE: [(&str, &[&str]); 6] = [
     ("prune", &["rm", "remove", "delete", "clean", "forget"]),
 ];
 
+/// What other tools call what an option here does.
+const INSTEAD: [(&str, &[&str], &str); 5] = [
+    ("stop", &["--force", "-f", "--now"], "to kill at once: -t 0"),
+    ("stop", &["-9", "-K", "-k", "--kill"], "to kill at once: -s KILL"),
+    ("logs", &["--tail", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9"], "the last lines: -n NUMBER"),
+    ("run", &["-n"], "a name: --name NAME"),
+    ("run", &["-d", "--detach", "-b", "--background"], "it always lets go of the command"),
+];
+
 /// 2 is for usage, but in `run` and `wait` 2 is the job's.
 pub fn exit(words: impl Iterator<Item = OsString>) -> Exit {
     match command_word(words) {
@@ -58,12 +67,15 @@ pub fn words(error: &clap::Error, command: Option<&str>) -> String {
     let option = |kind| one(kind).split(' ').next().unwrap_or_default();
     let (wrong, next) = match error.kind() {
         ErrorKind::UnknownArgument if one(ContextKind::InvalidArg).starts_with('-') => {
+            let given = one(ContextKind::InvalidArg);
+            let instead = INSTEAD.iter().find(|(of, words, _)| command == Some(of) && words.contains(&given));
             let next = match one(ContextKind::SuggestedArg) {
+                _ if instead.is_some() => instead.map_or_else(String::new, |(.., next)| (*next).to_owned()),
                 "" if command == Some("run") => format!("options of the command go after it; {help}"),
                 "" => help,
                 near => format!("did you mean '{near}'?"),
             };
-            (format!("{who} has no option '{}'", one(ContextKind::InvalidArg)), next)
+            (format!("{who} has no option '{given}'"), next)
         }
         ErrorKind::UnknownArgument => {
             (format!("'{}' is one word too many", one(ContextKind::InvalidArg)), help)
@@ -71,6 +83,9 @@ pub fn words(error: &clap::Error, command: Option<&str>) -> String {
         ErrorKind::InvalidSubcommand => {
             let word = one(ContextKind::InvalidSubcommand);
             let next = match known_as(word, &commands) {
+                _ if command == Some("help") && nearest(word, &["agents"]).is_some() => {
+                    "did you mean 'outlive help agents'?".to_owned()
+                }
                 Some(name) => format!("did you mean 'outlive {name}'?"),
                 None if command.is_some() => help,
                 None => format!("to launch it: outlive run -- {word}"),

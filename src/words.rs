@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
+use nix::errno::Errno;
+
 /// The whole chain on one line. What stands in parentheses at the end of a part is what to do next, and is said
 /// last.
 pub fn of(error: &anyhow::Error) -> String {
@@ -16,6 +18,10 @@ pub fn of(error: &anyhow::Error) -> String {
             }
             None => said.push(text),
         }
+    }
+    // Whatever could not be done for it, and whatever would help otherwise.
+    if error.chain().any(is_full) {
+        next = format!(" ({FULL})");
     }
     said.join(": ") + &next
 }
@@ -50,6 +56,16 @@ pub fn printable_json(raw: &[u8]) -> Vec<u8> {
     text.chars().map(shown).collect::<String>().into_bytes()
 }
 
+/// What to do about a full disk.
+pub const FULL: &str =
+    "free some room, for example by 'outlive prune', or set OUTLIVE_STATE_DIR to another disk";
+
+fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let errno = cause.downcast_ref::<Errno>().copied();
+    let errno = errno.or_else(|| Some(Errno::from_raw(cause.downcast_ref::<io::Error>()?.raw_os_error()?)));
+    matches!(errno, Some(Errno::ENOSPC | Errno::EDQUOT))
+}
+
 /// An error of the system as the rest of a sentence: `no such file or directory`, without its number.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
@@ -63,22 +79,22 @@ pub fn plain(error: &io::Error) -> String {
 }
 
 fn plain_errno(cause: &(dyn std::error::Error + 'static)) -> String {
-    cause
-        .downcast_ref::<nix::errno::Errno>()
-        .map_or_else(|| cause.to_string(), |&errno| plain(&io::Error::from(errno)))
+    cause.downcast_ref::<Errno>().map_or_else(|| cause.to_string(), |&errno| plain(&io::Error::from(errno)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use anyhow::Context;
-    use nix::errno::Errno;
 
     #[test]
     fn the_next_step_comes_last() {
         let error = Err::<(), _>(io::Error::from(Errno::EACCES)).context("cannot create /x (set Y)");
         let error = error.context("job a was not started").unwrap_err();
         assert_eq!(of(&error), "job a was not started: cannot create /x: permission denied (set Y)");
+        let error = Err::<(), _>(io::Error::from(Errno::ENOSPC)).context("cannot create /x (set Y)");
+        let said = format!("cannot create /x: no space left on device ({FULL})");
+        assert_eq!(of(&error.unwrap_err()), said);
         assert_eq!(of(&anyhow::Error::from(Errno::EIO)), "input/output error");
         assert_eq!(of(&anyhow::anyhow!("no job 'x' (see y)")), "no job 'x' (see y)");
     }

@@ -1,6 +1,7 @@
 //! `doctor`: what this machine and this state directory can do, and what each lack costs.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,6 +10,7 @@ use super::App;
 use crate::exit::Exit;
 use crate::fs::Flock;
 use crate::ledger;
+use crate::store;
 use crate::sys::machine::{self, Check};
 use crate::sys::{Ability, can};
 
@@ -50,6 +52,13 @@ fn checks(app: &App) -> Vec<Check> {
             "files can be made in the state directory",
             probe.file.is_some(),
             "nothing can be launched or recorded; set OUTLIVE_STATE_DIR to a directory that you can write",
+        ),
+        Check::new(
+            "there is room for a launch in the state directory",
+            probe.file.as_ref().is_none_or(|file| {
+                store::reserve_exit(file).is_ok() && file.write_all_at(&[0; 4096], 0).is_ok()
+            }),
+            &format!("nothing can be launched; {}", crate::words::FULL),
         ),
         Check::new(
             "locks work in the state directory",

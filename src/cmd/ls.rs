@@ -41,6 +41,9 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
     let mut exit = Exit::Done;
     let book = app.book()?;
     let lines = book.lines;
+    if !args.quiet && !app.json {
+        super::tell_unlabelled(&book, &args.labels);
+    }
     let all = app.assess_book(book, true)?;
     let mut wanted = Vec::new();
     for word in &args.jobs {

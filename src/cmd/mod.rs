@@ -239,6 +239,16 @@ pub fn labelled(launch: &crate::job::Launch, labels: &[(String, String)]) -> boo
     labels.iter().all(|(key, value)| launch.labels.get(key) == Some(value))
 }
 
+/// Says that these labels are on no job at all: one of them may be mistyped.
+pub fn tell_unlabelled(book: &Book, labels: &[(String, String)]) {
+    if labels.is_empty() || book.jobs.iter().any(|entry| labelled(&entry.launch, labels)) {
+        return;
+    }
+    let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let label = if pairs.len() == 1 { "label" } else { "labels" };
+    notice!("no job has the {label} {}", pairs.join(", "));
+}
+
 /// A line on a terminal that says how far long work has come; nothing when stderr is piped.
 #[derive(Debug)]
 pub struct Progress {

@@ -88,7 +88,11 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
     if args.labels.is_empty() {
         recover(app, args.dry_run)?;
     }
-    let mut open = app.book()?.jobs;
+    let book = app.book()?;
+    if !app.json {
+        super::tell_unlabelled(&book, &args.labels);
+    }
+    let mut open = book.jobs;
     open.retain(|entry| {
         let over = entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
         super::labelled(&entry.launch, &args.labels) && !over

@@ -41,9 +41,15 @@ const LAST_LINES: usize = 10;
 const DEFAULT_MAX_OUTPUT: u64 = 1 << 30;
 
 pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
+    let ready = conditions(&args)?;
+    if ready.none() && args.ready_timeout.is_some() {
+        bail!(
+            "'--ready-timeout' needs '--ready-log', '--ready-port', '--ready-file' or '--ready-cmd' as well \
+             (see 'outlive help run')"
+        );
+    }
     app.dir().prepare()?;
     let plan = plan(app, &args)?;
-    let ready = conditions(&args)?;
     if let (Some(_), Some(path)) = (&ready.log, &plan.output)
         && let Some(what) = not_a_file(path)
     {
@@ -61,9 +67,25 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
             return told(app, &args, alive.launch, Conditions::default());
         }
         if !args.replace {
-            let hint =
-                if args.reuse { "it cannot be reused" } else { "use --reuse or --replace, or stop it" };
-            bail!("job '{name}' ({}) is {} already; {hint}", alive.id(), alive.state().word());
+            let id = alive.id();
+            match alive.state() {
+                State::Lingering => bail!(
+                    "job '{name}' ({id}) has ended, but processes it started are still alive \
+                     (use --replace, or 'outlive stop {name}')"
+                ),
+                State::Orphaned => bail!(
+                    "job '{name}' ({id}) is still alive, without a supervisor \
+                     (use --replace, 'outlive stop {name}' or 'outlive reap --orphans adopt')"
+                ),
+                State::Unknown => bail!(
+                    "job '{name}' ({id}) may be alive, which cannot be judged from here \
+                     (choose another name; see 'outlive show {name}')"
+                ),
+                state => bail!(
+                    "job '{name}' ({id}) is {} already; use --reuse or --replace, or stop it",
+                    state.word()
+                ),
+            }
         }
         if app.is_inside(&alive) {
             bail!(
@@ -123,16 +145,26 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
     let id = &launch.id;
     match ready::wait(&app.observer, launch, ready, limit)? {
         Readiness::Ready => Ok(Exit::Done),
-        Readiness::TimedOut => {
-            notice!("job {id} is not ready after {limit:?}; it goes on (see 'outlive logs {id}')");
+        Readiness::TimedOut { unfound } => {
+            let next = if unfound {
+                "the shell has not found the command of --ready-cmd".to_owned()
+            } else {
+                format!("see 'outlive logs {id}'")
+            };
+            notice!("job {id} is not ready after {limit:?}; it goes on ({next})");
             Ok(Exit::TimedOut)
         }
         Readiness::Ended => {
             let job = app.observer.settle(launch.clone())?;
             let view = JobView::new(&job, &app.observer);
-            notice!("job {id} ended before it was ready: {}; its last lines:", state_words(&view));
-            let last = last_lines(launch, LAST_LINES).unwrap_or_default();
-            tell!("{}", words::printable_lines(&last));
+            let last = last_lines(launch, LAST_LINES).ok();
+            let next = match &last {
+                Some(lines) if lines.is_empty() => "; it has written nothing",
+                Some(_) => "; its last lines:",
+                None => "",
+            };
+            notice!("job {id} ended before it was ready: {}{next}", state_words(&view));
+            tell!("{}", words::printable_lines(&last.unwrap_or_default()));
             // A success that came too early is none: 0 says that the job is ready.
             let status = job.outcome.as_ref().map_or(Exit::Interrupted, crate::exit::of_outcome);
             Ok(if status.code() == 0 { Exit::Failed } else { status })
@@ -200,6 +232,18 @@ pub fn not_running(app: &App, plan: &Plan, launched: Launched) -> Result<Exit> {
     }
 }
 
+/// What a shell does itself, and what is no program on most systems.
+const BUILTINS: [&str; 16] = [
+    ".", "alias", "cd", "eval", "exec", "exit", "export", "if", "for", "set", "source", "trap", "ulimit",
+    "umask", "unset", "while",
+];
+
+/// `FOO=bar`, which a shell would take as a variable of the command behind it.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 /// Why, and what may be done about it. `alone`: without arguments.
 fn not_executable(program: &str, cwd: &Path, errno: i32, alone: bool) -> String {
     use nix::libc::{EACCES, ENOENT};
@@ -207,6 +251,15 @@ fn not_executable(program: &str, cwd: &Path, errno: i32, alone: bool) -> String 
     let why = words::plain(&io::Error::from_raw_os_error(errno));
     match errno {
         ENOENT if program.is_empty() => "it is empty".to_owned(),
+        ENOENT if is_assignment(program) => {
+            format!("{why} (a variable is set by an option: outlive run -e {program} -- COMMAND)")
+        }
+        ENOENT if program.starts_with("~/") => {
+            format!("{why} (only a shell expands '~': write \"$HOME{}\")", &program[1..])
+        }
+        ENOENT if BUILTINS.contains(&program) => {
+            "not found in PATH (is it a line for the shell? outlive run -- sh -c '...')".to_owned()
+        }
         ENOENT if alone && program.contains(' ') => {
             let line = command_line(&[program.into()]);
             format!("{why} (is it a line for the shell? outlive run -- sh -c {line})")

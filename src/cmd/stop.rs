@@ -20,7 +20,11 @@ pub fn stop(app: &App, args: &cli::Stop) -> Result<Exit> {
     let mut launches = Vec::new();
     let mut exit = Exit::Done;
     if args.all || !args.labels.is_empty() {
-        let all = app.assess_all(false)?.into_iter().map(|job| job.launch);
+        let book = app.book()?;
+        if !app.json {
+            super::tell_unlabelled(&book, &args.labels);
+        }
+        let all = app.assess_book(book, false)?.into_iter().map(|job| job.launch);
         launches.extend(all.filter(|launch| super::labelled(launch, &args.labels)));
     }
     let (named, named_exit) = app.each(&args.jobs, Ok);
