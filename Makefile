@@ -8,6 +8,8 @@ CARGO = cargo
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
+# As they lie here, so that their links lead somewhere.
+DOCS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE $(shell find docs -type f)
 # Apart from `cargo build --release`, which has other flags.
 BUILT = target/package
 BINARY = $(BUILT)/$(TARGET)/release/outlive
@@ -36,11 +38,7 @@ install: $(BINARY)
 	install -D -m 644 completions/outlive.bash $(ROOT)/share/bash-completion/completions/outlive
 	install -D -m 644 completions/_outlive $(ROOT)/share/zsh/site-functions/_outlive
 	install -D -m 644 completions/outlive.fish $(ROOT)/share/fish/vendor_completions.d/outlive.fish
-	for file in README.md CHANGELOG.md docs/agents.md docs/json.md LICENSE-MIT LICENSE-APACHE; do \
-		install -D -m 644 $$file $(ROOT)/share/doc/outlive/$${file##*/} || exit 1; \
-	done
-	install -d $(ROOT)/share/doc/outlive/schema
-	install -m 644 docs/schema/*.json $(ROOT)/share/doc/outlive/schema
+	for file in $(DOCS); do install -D -m 644 $$file $(ROOT)/share/doc/outlive/$$file || exit 1; done
 
 uninstall:
 	rm -f $(ROOT)/bin/outlive $(patsubst man/%,$(ROOT)/share/man/man1/%,$(wildcard man/*.1))

@@ -70,15 +70,15 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
             let id = alive.id();
             match alive.state() {
                 State::Lingering => bail!(
-                    "job '{name}' ({id}) has ended, but processes it started are still alive \
+                    "job '{name}' ({id}) is lingering: it has ended, but processes it started are alive \
                      (use --replace, or 'outlive stop {name}')"
                 ),
                 State::Orphaned => bail!(
-                    "job '{name}' ({id}) is still alive, without a supervisor \
+                    "job '{name}' ({id}) is orphaned: alive, but without a supervisor \
                      (use --replace, 'outlive stop {name}' or 'outlive reap --orphans adopt')"
                 ),
                 State::Unknown => bail!(
-                    "job '{name}' ({id}) may be alive, which cannot be judged from here \
+                    "job '{name}' ({id}) is unknown: whether it is alive cannot be judged from here \
                      (choose another name; see 'outlive show {name}')"
                 ),
                 state => bail!(

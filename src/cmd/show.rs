@@ -2,12 +2,14 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::App;
 use crate::assess::Assessed;
 use crate::cli::Show;
 use crate::exit::Exit;
-use crate::job::Outcome;
+use crate::job::{Launch, Outcome};
+use crate::ledger;
 use crate::lookup;
 use crate::members::{self, RunMark};
 use crate::store::{self, Sidecar};
@@ -27,6 +29,8 @@ struct Whole {
     #[serde(flatten)]
     job: JobView,
     known_by: &'static str,
+    /// How the command of `--on-exit` ended, or why it was not started.
+    on_exit: Option<String>,
     runs: Vec<RunView>,
     processes: Vec<ProcessRow>,
 }
@@ -57,6 +61,7 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
     let whole = Whole {
         job: JobView::new(&job, &app.observer),
         known_by: job.judgement.why,
+        on_exit: on_exit(app, &job.launch),
         runs: runs(app, &job)?,
         processes: processes(app, &job)?.iter().map(row).collect(),
     };
@@ -74,6 +79,17 @@ pub fn show(app: &App, args: &Show) -> Result<Exit> {
     }
     super::print(text.as_bytes())?;
     Ok(Exit::Done)
+}
+
+/// What the ledger tells of the command that this run had for its end.
+fn on_exit(app: &App, launch: &Launch) -> Option<String> {
+    launch.options.on_exit.as_ref()?;
+    let raw = ledger::raw(app.dir()).ok()?;
+    let notes =
+        raw.rsplit(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let ours =
+        |note: &Value| note["kind"] == "on-exit" && note["id"] == launch.id && note["run"] == launch.run;
+    notes.into_iter().find(ours)?["detail"].as_str().map(str::to_owned)
 }
 
 fn runs(app: &App, job: &Assessed) -> Result<Vec<RunView>> {
@@ -153,6 +169,7 @@ fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
     ];
     lines.extend(view.ended_at.clone().map(|at| ("ended", at)));
     lines.extend(view.duration_ms.map(|ms| ("lasted", show_duration(ms))));
+    lines.extend(whole.on_exit.clone().map(|how| ("on exit", how)));
     lines.extend(view.reason.clone().map(|reason| ("reason", reason)));
     if let Some(owner) = &view.owner {
         let alive = match owner.alive {

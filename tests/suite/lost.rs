@@ -91,7 +91,9 @@ fn case_15_an_orphan_can_be_restarted_and_paused_it_can_not_be() {
     let id = env.sleeper(&["--name", "web"], &mut fifo);
     env.kill_supervisor(&id);
     env.outlive(["pause", &id]).refused(1, "orphaned");
-    env.outlive(["run", "--name", "web", "--", "true"]).refused(125, "orphaned");
+    let next = "without a supervisor (use --replace, 'outlive stop web' or 'outlive reap --orphans adopt')";
+    env.outlive(["run", "--name", "web", "--", "true"]).refused(125, next);
+    env.outlive(["run", "--name", "web", "--reuse", "--", "true"]).refused(125, next);
     let old = env.leader(&id);
     let restarted = env.json(["restart", &id]);
     assert_eq!(fifo.line(), "up");

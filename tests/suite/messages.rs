@@ -30,6 +30,7 @@ fn words_that_make_no_command() {
             (&["rm", "web"], 2, "there is no command 'rm' (did you mean 'outlive prune'?)"),
             (&["make", "-j4"], 2, "there is no command 'make' (to launch it: outlive run -- make)"),
             (&["help", "nosuch"], 2, "there is no command 'nosuch' (see 'outlive help')"),
+            (&["help", "agent"], 2, "there is no command 'agent' (did you mean 'outlive help agents'?)"),
             (&["--json"], 2, "no command is given (see 'outlive help')"),
             (&["--foo"], 2, "outlive has no option '--foo' (see 'outlive help')"),
             (&["--state-dir"], 2, "'--state-dir' needs a value (see 'outlive help')"),
@@ -56,6 +57,19 @@ fn options_that_do_not_exist_or_do_not_fit() {
             (&["ls", "--foo"], 2, "'ls' has no option '--foo' (see 'outlive help ls')"),
             (&["run"], 125, "'run' needs a COMMAND (outlive run -- COMMAND [ARGUMENT]...)"),
             (&["run", "--"], 125, "'run' needs a COMMAND (outlive run -- COMMAND [ARGUMENT]...)"),
+            (&["stop", "--force", "x"], 2, "'stop' has no option '--force' (to kill at once: -t 0)"),
+            (&["stop", "-9", "x"], 2, "'stop' has no option '-9' (to kill at once: -s KILL)"),
+            (&["stop", "-KILL", "x"], 2, "'stop' has no option '-K' (to kill at once: -s KILL)"),
+            (&["logs", "--tail", "5", "x"], 2, "'logs' has no option '--tail' (the last lines: -n NUMBER)"),
+            (&["logs", "-20", "x"], 2, "'logs' has no option '-2' (the last lines: -n NUMBER)"),
+            (&["run", "-n", "web", "true"], 125, "'run' has no option '-n' (a name: --name NAME)"),
+            (&["run", "-d", "true"], 125, "'run' has no option '-d' (it always lets go of the command)"),
+            (
+                &["run", "--ready-timeout", "5", "true"],
+                125,
+                "'--ready-timeout' needs '--ready-log', '--ready-port', '--ready-file' or '--ready-cmd' as well \
+                 (see 'outlive help run')",
+            ),
             (&["stop"], 2, "'stop' needs a JOB (an id or a name, see 'outlive ls')"),
             (&["logs", "a", "b"], 2, "'b' is one word too many (see 'outlive help logs')"),
             (&["run", "--reuse", "true"], 125, "'run' needs '--name NAME' as well (see 'outlive help run')"),
@@ -89,6 +103,11 @@ fn values_that_are_none() {
                 &["wait", "-t", "abc"],
                 125,
                 "--timeout: 'abc' is not a duration (examples: 10, 1.5s, 500ms, 5m, 1h30m)",
+            ),
+            (
+                &["run", "-t", "99999999999999999999", "true"],
+                125,
+                "--timeout: '99999999999999999999' is too large for a duration",
             ),
             (
                 &["stop", "-t", "-5", "web"],
@@ -170,6 +189,22 @@ fn commands_that_cannot_be_executed() {
                 "cannot execute 'make && ./server': no such file or directory \
                  (is it a line for the shell? outlive run -- sh -c 'make && ./server')",
             ),
+            (
+                &["run", "cd", "/"],
+                127,
+                "cannot execute 'cd': not found in PATH (is it a line for the shell? outlive run -- sh -c '...')",
+            ),
+            (
+                &["run", "FOO=/bar", "true"],
+                127,
+                "cannot execute 'FOO=/bar': no such file or directory \
+                 (a variable is set by an option: outlive run -e FOO=/bar -- COMMAND)",
+            ),
+            (
+                &["run", "~/x"],
+                127,
+                "cannot execute '~/x': no such file or directory (only a shell expands '~': write \"$HOME/x\")",
+            ),
             (&["run", "nosuch", "x"], 127, "cannot execute 'nosuch': not found in PATH"),
             (&["run", "./nosuch"], 127, "cannot execute './nosuch': no such file or directory"),
             (&["run", ""], 127, "cannot execute '': it is empty"),
@@ -224,6 +259,11 @@ fn jobs_that_do_not_exist() {
         &env,
         &[
             (&["stop", "wbe"], 1, "no job 'wbe' (did you mean 'web'?)"),
+            (
+                &["stop", ""],
+                1,
+                "no job '': the id or name is empty (did the command fail that was to print it?)",
+            ),
             (&["stop", "nosuch"], 1, "no job 'nosuch' (see 'outlive ls --all')"),
             (
                 &["stop", "1"],
@@ -232,6 +272,23 @@ fn jobs_that_do_not_exist() {
             ),
         ],
     );
+}
+
+/// What has the label and is over is no mistake: a script's clean-up says nothing then.
+#[test]
+fn labels_that_no_job_has() {
+    let env = TestEnv::new();
+    let id = env.run(["-l", "team=a", "--", "true"]);
+    env.outlive(["wait", &id]).ok();
+    for command in ["stop", "reap", "ls"] {
+        let said = |label| env.outlive([command, "-l", label]).ok().stderr;
+        assert_eq!(said("teem=a"), "outlive: no job has the label teem=a\n", "{command}");
+        assert!(!said("team=a").contains("no job"), "{command}");
+        let both = env.outlive([command, "-l", "team=a", "-l", "x=y"]).ok().stderr;
+        assert_eq!(both, "outlive: no job has the labels team=a, x=y\n", "{command}");
+        assert_eq!(env.outlive([command, "--json", "-l", "teem=a"]).ok().stderr, "", "{command}");
+    }
+    assert_eq!(env.outlive(["ls", "-q", "-l", "teem=a"]).ok().stderr, "");
 }
 
 /// Nobody's directory is made by looking, be it under the wrong user or in the wrong home.

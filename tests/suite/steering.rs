@@ -157,7 +157,9 @@ fn case_27_a_daemon_holds_no_lock() {
     let job = env.job(&id);
     assert_eq!((&job["state"], &job["exit_code"]), (&json!("lingering"), &json!(0)));
     env.outlive(["wait", "--group", "-t", "0", &id]).ended(124);
-    env.outlive(["run", "--name", "daemon", "--", "true"]).refused(125, "lingering");
+    let next = "is lingering: it has ended, but processes it started are alive (use --replace, or 'outlive stop daemon')";
+    env.outlive(["run", "--name", "daemon", "--", "true"]).refused(125, next);
+    env.outlive(["run", "--name", "daemon", "--reuse", "--", "true"]).refused(125, next);
     env.outlive(["prune", &id]).refused(1, "lingering");
     assert_eq!(env.json(["reap"]), json!([]), "it is supervised");
     env.outlive(["ls"]).ok();

@@ -87,7 +87,11 @@ fn a_full_disk_takes_no_end_away() {
         gate.open();
         env.outlive(["wait", &seven]).ended(7);
         env.outlive(["stop", &stopped]).ok();
-        env.outlive(["run", "--", "true"]).refused(125, "no space left");
+        let full = "(free some room, for example by 'outlive prune'";
+        env.outlive(["run", "--", "true"]).refused(125, "no space left").refused(125, full);
+        env.outlive(["restart", &seven]).refused(125, full);
+        let lacks = env.outlive(["doctor"]).ended(1).stdout;
+        assert!(lacks.contains("LACK  there is room for a launch"), "{lacks}");
         let before = jobs(&env.state());
         let list = env.json(["ls", "-a"]);
         assert_eq!(list.as_array().unwrap().len(), 2, "{list}");

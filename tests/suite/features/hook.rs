@@ -58,7 +58,11 @@ fn its_failure_is_recorded_and_is_not_the_jobs() {
         assert_eq!(recorded(&env, &id).unwrap()["detail"], detail, "{hook}");
         let job = env.job(&id);
         assert_eq!((&job["state"], &job["exit_code"]), (&json!("exited"), &json!(0)));
+        assert_eq!(env.json(["show", &id])["on_exit"], detail);
+        let shown = env.outlive(["show", &id]).ok().stdout;
+        assert!(shown.contains(&format!("\non exit     {detail}\n")), "{shown}");
     }
+    assert_eq!(env.json(["show", &env.run(["true"])])["on_exit"], json!(null));
 }
 
 /// It belongs to nobody: the job is over while it still works, and a stop does not reach it.

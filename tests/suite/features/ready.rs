@@ -81,7 +81,12 @@ fn a_job_that_takes_too_long_is_left_alive() {
     assert_eq!((fifo.line(), env.state_of(&late.id())), ("up".into(), "running".into()));
     let late =
         env.outlive(["--json", "run", "--ready-cmd", "false", "--ready-timeout", "0", "sleep", "1000"]);
-    assert_eq!(late.ended(124).json()["state"], "running");
+    let late = late.ended(124);
+    assert!(!late.stderr.contains("has not found"), "{late:?}");
+    assert_eq!(late.json()["state"], "running");
+    let unfound = ["run", "--ready-cmd", "nosuch", "--ready-timeout", "0", "sleep", "1000"];
+    let late = env.outlive(unfound).ended(124).stderr;
+    assert!(late.contains("it goes on (the shell has not found the command of --ready-cmd)"), "{late}");
 }
 
 #[test]
@@ -106,7 +111,8 @@ fn a_job_that_ends_first_gives_its_status_and_its_last_words() {
         assert_eq!(env.job(&failed.id())["exit_code"], 7);
         run("kill -KILL $$").ended(137);
         // An early success is none.
-        run("exit 0").ended(125);
+        let early = run("exit 0").ended(125).stderr;
+        assert!(early.ends_with("exited 0; it has written nothing\n"), "{early}");
     }
     env.outlive(["run", "--ready-log", "never", "nosuch"]).refused(127, "cannot execute 'nosuch'");
 }
