@@ -182,6 +182,10 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 
 /// Opens for appending, likewise. Whoever it is handed to finds an ordinary file.
 pub fn open_appending(path: &Path) -> io::Result<File> {
+    match File::options().append(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
     let (file, _) = open_own(OpenOptions::new().append(true).create(true), path)?;
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
     Ok(file)
