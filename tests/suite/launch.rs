@@ -126,10 +126,12 @@ fn signals_that_the_caller_blocks_or_ignores_are_the_callers() {
             Ok(())
         });
     }
-    assert_eq!(
-        Output::of(&mut command).ok().stdout,
-        "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
-    );
+    let mut said = Output::of(&mut command).ok().stdout;
+    if cfg!(feature = "portable") {
+        // The C library lets nobody change its own: 32, which its posix_spawn leaves ignored, and 33.
+        said = said.replace("SigIgn:\t0000000080000000", "SigIgn:\t0000000000000000");
+    }
+    assert_eq!(said, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 }
 
 #[test]
