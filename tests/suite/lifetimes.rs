@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, lacks};
 
 fn owner(env: &TestEnv) -> (Child, String) {
     let mut command = env.program("sleep");
@@ -147,6 +147,9 @@ fn a_daemon_is_seen_whoever_dies_on_the_way_to_it() {
     const SCRIPT: &str =
         "fork() { if [ \"$1\" = 0 ]; then setsid sleep 1000 & else (fork $(($1 - 1))) & fi; }
         fork 20; exit 7";
+    if lacks("subreaper") {
+        return;
+    }
     let env = TestEnv::new();
     for number in 0..20 {
         let mut fifo = env.fifo(&format!("life-{number}"));
