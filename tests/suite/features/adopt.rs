@@ -7,7 +7,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
 use super::Background;
-use crate::env::TestEnv;
+use crate::env::{TestEnv, can};
 
 /// Takes a job's supervisor away and has it adopted.
 fn adopted(env: &TestEnv, id: &str) -> Value {
@@ -28,6 +28,10 @@ fn adopted(env: &TestEnv, id: &str) -> Value {
 /// Whether the kernel tells the status of a process to others than its parent (`PIDFD_GET_INFO` with exit
 /// information, Linux 6.15), and the parent of orphans waits for them: found out by trying.
 fn ends_are_told(env: &TestEnv) -> bool {
+    // Only a pidfd can be asked.
+    if !can("handles") {
+        return false;
+    }
     let gate = env.gate("probe");
     let orphan = "sh -c 'read go <\"$1\"; exit 7' sh \"$1\" >/dev/null 2>&1 & echo $!";
     let pid: i32 = env.bash(orphan, &[gate.path()]).ok().stdout.trim_end().parse().unwrap();
