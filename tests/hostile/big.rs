@@ -67,12 +67,16 @@ fn launch_time(env: &TestEnv) -> Duration {
 
 /// How many bytes of the ledger a launch reads.
 fn bytes_read(env: &TestEnv) -> u64 {
-    let trace = env.work().join("trace");
+    let traces = env.work().join("traces");
+    fs::create_dir(&traces).unwrap();
     let mut strace = env.program("strace");
-    strace.args(["-f", "-y", "-e", "trace=read,pread64,readv,preadv,mmap", "-o"]).arg(&trace);
+    // A file for each process: in one for all, a call may be told in two lines.
+    strace.args(["-ff", "-y", "-e", "trace=read,pread64,readv,preadv,mmap", "-o"]).arg(traces.join("of"));
     let id = Output::of(strace.args([OUTLIVE, "run", "true"])).ok().id();
     env.outlive(["wait", "--group", &id]).ok();
-    let text = fs::read_to_string(trace).unwrap();
+    let files = fs::read_dir(&traces).unwrap().flatten().map(|entry| entry.path());
+    let text: String = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    fs::remove_dir_all(traces).unwrap();
     let of_ledger = text.lines().filter(|line| line.contains("ledger.jsonl"));
     of_ledger.filter_map(|line| line.rsplit(" = ").next()?.trim().parse::<u64>().ok()).sum()
 }
