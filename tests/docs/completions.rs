@@ -4,21 +4,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::SystemTime;
 
 use clap::CommandFactory;
 use clap_complete::Shell as Generated;
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::pty::{Winsize, openpty};
 
+use crate::pty::Terminal;
 use crate::scratch::Scratch;
-
-/// How long a shell may take.
-const PATIENCE_MS: u16 = 60_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shell {
@@ -97,13 +92,11 @@ fn readline(scratch: &Scratch, lines: &[&str], package: bool) -> Vec<Vec<Offer>>
     );
     let rc_file = scratch.home.join(format!(".rc-{package}"));
     std::fs::write(&rc_file, rc).unwrap();
-    let size = Winsize { ws_row: 50, ws_col: 2000, ws_xpixel: 0, ws_ypixel: 0 };
-    let pair = openpty(Some(&size), None).unwrap();
+    let mut terminal = Terminal::new(50, 2000);
     let mut bash = scratch.command("bash");
-    let stdio = || Stdio::from(pair.slave.try_clone().unwrap());
     bash.args(["--noprofile", "--rcfile"]).arg(rc_file).arg("-i").env("TERM", "dumb");
-    let mut child = bash.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
-    let mut terminal = Terminal { master: pair.master.into(), seen: String::new() };
+    bash.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = bash.spawn().unwrap();
     terminal.until("READY>");
     let offers = |line: &&str| {
         terminal.master.write_all(format!("{line}\x14\x0b").as_bytes()).unwrap();
@@ -127,28 +120,6 @@ fn inserted(line: &str, now: &str) -> Vec<Offer> {
     let kept = &last[..last.rfind(['=', ':']).map_or(0, |at| at + 1)];
     let whole = |(at, word): (usize, &str)| if at == 0 { word.to_owned() } else { format!("{kept}{word}") };
     words.split_ascii_whitespace().enumerate().map(|word| (whole(word), String::new())).collect()
-}
-
-struct Terminal {
-    master: File,
-    seen: String,
-}
-
-impl Terminal {
-    /// Blocks until this has been shown; returns what was shown up to it.
-    fn until(&mut self, text: &str) -> String {
-        loop {
-            if let Some(at) = self.seen.find(text) {
-                let rest = self.seen.split_off(at + text.len());
-                return std::mem::replace(&mut self.seen, rest);
-            }
-            let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
-            assert!(poll(&mut fds, PATIENCE_MS).unwrap() > 0, "{text:?} is never shown: {:?}", self.seen);
-            let mut buffer = [0; 4096];
-            let read = self.master.read(&mut buffer).unwrap();
-            self.seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
-        }
-    }
 }
 
 /// A place with a running, a paused, a nameless and an ended job, files and a command of its own.

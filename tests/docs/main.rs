@@ -8,6 +8,8 @@ mod dependencies;
 mod help;
 mod json;
 mod man;
+#[path = "../suite/pty.rs"]
+mod pty;
 mod readme;
 mod recipes;
 mod schema;
@@ -17,6 +19,8 @@ mod shell;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
+
+use scratch::PATIENCE;
 
 /// The whole command line as clap sees it, help texts included.
 fn command() -> clap::Command {

@@ -2,14 +2,21 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use outlive::fs::RunLock;
+use outlive::paths::StateDir;
+use outlive::store;
+use outlive::sys::handle::Handle;
+use outlive::sys::proc;
 
 pub(crate) struct Scratch {
     pub(crate) home: PathBuf,
 }
 
 const OUTLIVE: &str = env!("CARGO_BIN_EXE_outlive");
+
+/// After this long something that a test blocks on counts as hanging.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
@@ -41,6 +48,26 @@ impl Scratch {
         command
     }
 
+    /// Blocks until every supervisor is gone: each lives until its --on-exit command has ended, which may write here.
+    fn supervisors_end(&self) {
+        let Ok(dir) = StateDir::resolve(Some(self.state_dir())) else { return };
+        let here = proc::place();
+        let runs = |id: String| {
+            let job = dir.job(&id);
+            job.runs().into_iter().filter_map(move |run| store::read_launch(&job.run(run)).ok().flatten())
+        };
+        for launch in store::ids(&dir).unwrap_or_default().into_iter().flat_map(runs) {
+            // What was in a container has ended with it.
+            if !launch.identity.place.comparable(&here) {
+                continue;
+            }
+            if let Ok(Some(supervisor)) = Handle::proven(launch.supervisor) {
+                let ended = supervisor.wait(Some(PATIENCE)).is_ok_and(|ended| ended);
+                assert!(ended || std::thread::panicking(), "the supervisor of {} does not end", launch.id);
+            }
+        }
+    }
+
     /// Runs outlive and returns its stdout, whatever its status.
     pub(crate) fn outlive(&self, words: &[&str]) -> String {
         let output = self.command(OUTLIVE).args(words).output().expect("outlive");
@@ -51,14 +78,9 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = self.command(OUTLIVE).args(["stop", "--all", "--grace", "0"]).output();
-        // A supervisor holds its lock until its --on-exit command has ended, which may write here.
-        let below =
-            |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-        for exit in below(self.state_dir().join("jobs")).flat_map(below).map(|run| run.join("exit.json")) {
-            if let Ok(file) = std::fs::File::open(exit) {
-                let _ = RunLock::Supervised.wait(&file);
-            }
-        }
-        let _ = std::fs::remove_dir_all(&self.home);
+        self.supervisors_end();
+        // Whoever still writes here has outlived its test.
+        let removed = std::fs::remove_dir_all(&self.home);
+        assert!(removed.is_ok() || std::thread::panicking(), "{}: {removed:?}", self.home.display());
     }
 }

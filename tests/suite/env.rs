@@ -276,7 +276,9 @@ impl Drop for TestEnv {
                 left.iter().for_each(Process::kill);
             }
         }
-        let _ = fs::remove_dir_all(&self.root);
+        // Whoever still writes here has outlived its test.
+        let removed = fs::remove_dir_all(&self.root);
+        assert!(removed.is_ok() || std::thread::panicking(), "{}: {removed:?}", self.root.display());
     }
 }
 

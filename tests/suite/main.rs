@@ -19,5 +19,8 @@ mod odd;
 mod once;
 mod platforms;
 mod process;
+mod pty;
 mod steering;
 mod strangers;
+
+use env::PATIENCE;

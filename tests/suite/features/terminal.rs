@@ -1,53 +1,13 @@
 //! What is drawn on a terminal, and what is not drawn without one.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::pty::{Winsize, openpty};
 
 use super::Background;
-use crate::env::{PATIENCE, TestEnv, can, eventually};
+use crate::env::{TestEnv, can, eventually};
 use crate::process::is_alive;
-
-/// A terminal whose screen the test reads.
-struct Terminal {
-    master: File,
-    slave: OwnedFd,
-    seen: String,
-}
-
-impl Terminal {
-    fn new() -> Self {
-        let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
-        let pair = openpty(Some(&size), None).unwrap();
-        Self { master: pair.master.into(), slave: pair.slave, seen: String::new() }
-    }
-
-    fn stdio(&self) -> Stdio {
-        self.slave.try_clone().unwrap().into()
-    }
-
-    /// Blocks until this has been drawn since the last time; returns what was drawn up to it.
-    fn until(&mut self, text: &str) -> String {
-        loop {
-            if let Some(at) = self.seen.find(text) {
-                let rest = self.seen.split_off(at + text.len());
-                return std::mem::replace(&mut self.seen, rest);
-            }
-            let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
-            let ready = poll(&mut fds, u16::try_from(PATIENCE.as_millis()).unwrap()).unwrap();
-            assert!(ready > 0, "{text:?} is never drawn: {:?}", self.seen);
-            let mut buffer = [0; 4096];
-            let read = self.master.read(&mut buffer).unwrap();
-            self.seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
-        }
-    }
-}
+use crate::pty::Terminal;
 
 #[test]
 fn a_live_table_needs_a_terminal() {
@@ -59,7 +19,7 @@ fn a_live_table_needs_a_terminal() {
 #[test]
 fn a_live_table_follows_what_happens() {
     let env = TestEnv::new();
-    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new(24, 120));
     let id = env.sleeper(&["--name", "first"], &mut fifo);
     let mut command = env.command(["ls", "--watch"]);
     command.env("TERM", "xterm").stdout(terminal.stdio()).stderr(terminal.stdio());
@@ -77,7 +37,7 @@ fn a_live_table_follows_what_happens() {
 #[test]
 fn long_work_shows_how_far_it_is_on_a_terminal_only() {
     let env = TestEnv::new();
-    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new(24, 120));
     for _ in 0..3 {
         env.sleeper(&[], &mut fifo);
     }
@@ -104,7 +64,7 @@ fn json_on_a_terminal_has_no_control_characters() {
     env.outlive(["wait", "--group", &id]).ok();
     env.settled(&id);
     for words in [&["ls", "-a", "--json"][..], &["show", "--json", &id], &["events"]] {
-        let mut terminal = Terminal::new();
+        let mut terminal = Terminal::new(24, 120);
         let mut command = env.command(words);
         command.stdout(terminal.stdio());
         Background::start(command).finish().ok();
@@ -118,7 +78,7 @@ fn json_on_a_terminal_has_no_control_characters() {
 #[test]
 fn case_28_the_death_of_the_shell_and_its_terminal_is_not_the_jobs() {
     let env = TestEnv::new();
-    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new());
+    let (mut fifo, mut terminal) = (env.fifo("life"), Terminal::new(24, 120));
     let script = "$O run -- sh -c 'exec 3>\"$1\"; echo up >&3; exec sleep 1000' sh \"$1\"; echo launched; \
                   kill -HUP -- -$$; kill -KILL -- -$$";
     let mut command = env.program("bash");
