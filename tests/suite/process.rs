@@ -88,8 +88,11 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     fields(pid).is_some_and(|fields| fields[0] == "T")
 }
 
-/// The PID namespace in which the numbers of this test are meant.
+/// The PID namespace in which the numbers of this test are meant, as this build records it: a portable one knows but one.
 pub(crate) fn own_namespace() -> u64 {
+    if !can("namespaces") {
+        return 1;
+    }
     std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").unwrap())
 }
 
