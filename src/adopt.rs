@@ -8,7 +8,7 @@ use crate::assess::{Assessed, Observer};
 use crate::brief::{self, Numbers, Strings};
 use crate::bytes::Bytes;
 use crate::fs::{self, RunLock, open_private};
-use crate::job::{Launch, ProcessId};
+use crate::job::Launch;
 use crate::launch;
 use crate::ledger::{self, Patience, Record};
 use crate::state::State;
@@ -26,7 +26,7 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
         return Ok(job);
     }
     let launch = job.launch;
-    let leader = ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time };
+    let leader = launch.identity.process();
     let Some(process) = Handle::proven(leader)? else {
         bail!("the leader of job {id} is gone; what it left cannot be adopted, only stopped");
     };
@@ -52,15 +52,10 @@ pub fn adopt(observer: &Observer, job: Assessed) -> Result<Assessed> {
     .context("cannot brief the supervisor")?;
     let supervisor = proc::stat(line.pid).map(|stat| stat.id()).context("the new supervisor ended")?;
     // Recorded before we let go of the lock: from then on it must be found where the record says.
-    let launch = Launch { supervisor, adopted: true, ..launch };
+    let launch = Box::new(Launch { supervisor, adopted: true, ..*launch });
     fs::replace(&run.launch(), &store::encode_launch(&launch)?, observer.sync)
         .with_context(|| format!("cannot record the new supervisor of job {id}"))?;
-    ledger::append(
-        &observer.dir,
-        &[Record::Adopted(Box::new(launch.clone()))],
-        Patience::Command,
-        observer.sync,
-    )?;
+    ledger::append(&observer.dir, &[Record::Adopted(launch.clone())], Patience::Command, observer.sync)?;
     drop(exit);
     launch::open_gate(&line.fd).context("cannot tell the new supervisor that it is recorded")?;
     match launch::receive(&line.fd)? {
@@ -81,7 +76,7 @@ fn numbers(launch: &Launch, owner_lives: bool, sync: bool) -> Numbers {
         on_owner_exit: launch.on_owner_exit,
         sync,
         owner: launch.owner.filter(|_| owner_lives),
-        adopt: Some(ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time }),
+        adopt: Some(launch.identity.process()),
         max_output: launch.options.max_output,
         output_offset: launch.output_offset,
     }

@@ -1,8 +1,9 @@
 //! Looking at a job: gathers the evidence, has it judged, and records an end that nobody saw.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -31,14 +32,14 @@ const FINISH_WAIT: Duration = Duration::from_secs(5);
 pub struct Observer {
     pub dir: StateDir,
     pub sync: bool,
-    here: OnceCell<Place>,
-    shared_fs: OnceCell<bool>,
+    here: OnceLock<Place>,
+    shared_fs: OnceLock<bool>,
 }
 
 /// One run, looked at.
 #[derive(Debug)]
 pub struct Assessed {
-    pub launch: Launch,
+    pub launch: Box<Launch>,
     pub judgement: Judgement,
     pub outcome: Option<Outcome>,
     /// Living members, the leader included; filled where the judgement needed them.
@@ -57,7 +58,7 @@ impl Assessed {
     }
 
     /// A run whose files cannot be read.
-    pub fn unjudged(launch: Launch) -> Self {
+    pub fn unjudged(launch: Box<Launch>) -> Self {
         let judgement = Judgement {
             state: State::Unknown,
             identity: Verdict::Unverified,
@@ -82,7 +83,7 @@ impl Assessed {
 
 impl Observer {
     pub fn new(dir: StateDir, sync: bool) -> Self {
-        Self { dir, sync, here: OnceCell::new(), shared_fs: OnceCell::new() }
+        Self { dir, sync, here: OnceLock::new(), shared_fs: OnceLock::new() }
     }
 
     /// The boot, namespaces and machine it looks from; a launch that comes to pass does not ask.
@@ -95,7 +96,7 @@ impl Observer {
     }
 
     /// Judges a run from its files and the kernel.
-    pub fn assess(&self, launch: Launch) -> Result<Assessed> {
+    pub fn assess(&self, launch: Box<Launch>) -> Result<Assessed> {
         let exit = match self.open_exit(&launch) {
             Ok(exit) => exit,
             // What somebody has put in its place does not take away an end that the ledger knows.
@@ -123,13 +124,13 @@ impl Observer {
     }
 
     /// Judges from what is there at this moment: waits for nobody and takes no lock.
-    pub fn glance(&self, launch: Launch) -> Result<Assessed> {
+    pub fn glance(&self, launch: Box<Launch>) -> Result<Assessed> {
         let exit = self.open_exit(&launch)?;
         self.look(launch, exit, None)
     }
 
     /// A sidecar that is gone or was damaged may have told its end to the ledger.
-    fn look_and_ask(&self, launch: Launch, exit: Option<File>) -> Result<Assessed> {
+    fn look_and_ask(&self, launch: Box<Launch>, exit: Option<File>) -> Result<Assessed> {
         let seen = self.look(launch, exit, None)?;
         if seen.judgement.state != State::Interrupted || seen.outcome.is_some() {
             return Ok(seen);
@@ -147,7 +148,7 @@ impl Observer {
     }
 
     /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
-    pub fn ended(&self, launch: Launch, outcome: Outcome) -> Assessed {
+    pub fn ended(&self, launch: Box<Launch>, outcome: Outcome) -> Assessed {
         let evidence = Evidence {
             here: self.here().clone(),
             shared_fs: false,
@@ -163,7 +164,7 @@ impl Observer {
     }
 
     /// Assesses, and if the run has ended without anybody having recorded it, records that first.
-    pub fn settle(&self, launch: Launch) -> Result<Assessed> {
+    pub fn settle(&self, launch: Box<Launch>) -> Result<Assessed> {
         let assessed = self.assess(launch)?;
         if assessed.judgement.state != State::Interrupted || assessed.outcome.is_some() {
             return Ok(assessed);
@@ -176,13 +177,13 @@ impl Observer {
         }
     }
 
-    fn record_interrupted(&self, launch: Launch) -> Result<Assessed> {
+    fn record_interrupted(&self, launch: Box<Launch>) -> Result<Assessed> {
         let _op = self.op(&launch.id)?;
         self.settle_locked(launch)
     }
 
     /// Settles for a caller that holds `op`.
-    pub fn settle_locked(&self, launch: Launch) -> Result<Assessed> {
+    pub fn settle_locked(&self, launch: Box<Launch>) -> Result<Assessed> {
         let path = self.dir.run(&launch.id, launch.run).exit();
         let file =
             crate::fs::open_private(&path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -293,7 +294,7 @@ impl Observer {
     }
 
     /// `told`: the end that somebody else knows, for a run whose sidecar does not.
-    fn look(&self, launch: Launch, exit: Option<File>, told: Option<Outcome>) -> Result<Assessed> {
+    fn look(&self, launch: Box<Launch>, exit: Option<File>, told: Option<Outcome>) -> Result<Assessed> {
         // The lock is asked about before the sidecar is read: a supervisor commits first and lets go then.
         let held = match &exit {
             Some(file) => RunLock::Supervised
@@ -324,7 +325,7 @@ impl Observer {
             .proven
             .iter()
             .filter(|stat| {
-                let leader = ProcessId { pid: launch.identity.pid, start_time: launch.identity.start_time };
+                let leader = launch.identity.process();
                 // A leader that lives after its end was recorded, from elsewhere, is one that is left.
                 outcome.is_some() || stat.id() != leader
             })
@@ -345,7 +346,7 @@ impl Observer {
 
     /// Whether the supervisor of a run whose lock is held lives: a launcher that was stopped before the gate holds the
     /// lock it has handed over, too. The run may have been adopted since its record was read.
-    fn supervisor_of(&self, launch: Launch) -> Result<(Launch, bool)> {
+    fn supervisor_of(&self, launch: Box<Launch>) -> Result<(Box<Launch>, bool)> {
         let comparable = launch.identity.place.comparable(self.here());
         let lives = |launch: &Launch| alive(launch.supervisor, comparable) != Some(false);
         if lives(&launch) {

@@ -155,12 +155,12 @@ pub fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Ve
 
 /// The provable members now, the leader among them if it still is the one recorded.
 fn provable_now(observer: &Observer, launch: &Launch) -> Result<Vec<Stat>> {
-    let job = observer.assess(launch.clone())?;
+    let job = observer.assess(Box::new(launch.clone()))?;
     Ok(if job.judgement.may_signal() { job.members } else { Vec::new() })
 }
 
 /// An orphan's status is known to nobody: it was stopped because somebody asked, but how it ended is not told.
-fn record_orphan_end(observer: &Observer, launch: Launch, cause: Cause) -> Result<()> {
+fn record_orphan_end(observer: &Observer, launch: Box<Launch>, cause: Cause) -> Result<()> {
     let path = observer.dir.run(&launch.id, launch.run).exit();
     let file = crate::fs::open_private(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let job = observer.assess(launch.clone())?;

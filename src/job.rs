@@ -162,6 +162,12 @@ pub struct Identity {
     pub place: Place,
 }
 
+impl Identity {
+    pub fn process(&self) -> ProcessId {
+        ProcessId { pid: self.pid, start_time: self.start_time }
+    }
+}
+
 /// How a run ended. Fixed once, at the leader's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

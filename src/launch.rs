@@ -33,16 +33,16 @@ use crate::sys::{self, clock};
 /// How a launch went.
 #[derive(Debug)]
 pub enum Launched {
-    Running(Launch),
+    Running(Box<Launch>),
     /// Recorded as failed; the errno of setting up or of the exec.
     NotExecuted {
         /// None if it had not come to a launch record.
-        launch: Option<Launch>,
+        launch: Option<Box<Launch>>,
         exec: bool,
         errno: i32,
     },
     /// The supervisor ended before it could say.
-    Unconfirmed(Launch),
+    Unconfirmed(Box<Launch>),
 }
 
 /// Launches a new job.
@@ -216,7 +216,7 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         None => bail!("the supervisor ended before the launch; nothing was executed"),
     };
     let leader = proc::stat(pid).context("the leader ended before the launch; nothing was executed")?;
-    let launch = Launch {
+    let launch = Box::new(Launch {
         id: id.to_owned(),
         run,
         at: clock::now(),
@@ -246,12 +246,12 @@ fn launch(target: Target, plan: &Plan, cwd: &File, exit: File, line: &Line) -> R
         },
         supervisor,
         adopted: false,
-    };
+    });
     store::write_launch(&run_dir, &launch)?;
     if let Some(lock) = name {
         write_name(lock, id).with_context(|| format!("cannot record the name of job {id}"))?;
     }
-    ledger::append(dir, &[Record::Launched(Box::new(launch.clone()))], Patience::Command, sync)?;
+    ledger::append(dir, &[Record::Launched(launch.clone())], Patience::Command, sync)?;
     // Our copy of the lock must not make a supervisor look alive that is not.
     drop(exit);
     drop(control);

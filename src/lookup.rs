@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::exit::Refused;
 use crate::fs;
 use crate::job::{Launch, is_id, is_id_prefix};
-use crate::ledger;
+use crate::ledger::{self, Book};
 use crate::paths::StateDir;
 use crate::store;
 use crate::sys::proc;
@@ -20,7 +20,7 @@ pub fn pruned(id: &str) -> Refused {
 const SHORTEST_PREFIX: usize = 4;
 
 /// The latest run of the job that `word` names.
-pub fn find(dir: &StateDir, word: &str) -> Result<Launch> {
+pub fn find(dir: &StateDir, word: &str) -> Result<Box<Launch>> {
     let id = find_id(dir, word)?;
     latest(dir, &id)?.ok_or_else(|| Refused(format!("no job '{word}' (see 'outlive ls --all')")).into())
 }
@@ -29,10 +29,10 @@ pub fn find(dir: &StateDir, word: &str) -> Result<Launch> {
 ///
 /// The ledger is flushed at a launch and `launch.json` is not: after a crash, or if it was damaged, the newest run
 /// that has one need not be the latest.
-pub fn latest(dir: &StateDir, id: &str) -> Result<Option<Launch>> {
+pub fn latest(dir: &StateDir, id: &str) -> Result<Option<Box<Launch>>> {
     let (found, later) = store::latest_launch(dir, id)?;
     let this_boot = |launch: &Launch| launch.identity.place.boot_id == proc::boot_id();
-    if !later && found.as_ref().is_some_and(this_boot) {
+    if !later && found.as_deref().is_some_and(this_boot) {
         return Ok(found);
     }
     let book = match ledger::read(dir) {
@@ -147,6 +147,26 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+/// Adds the jobs that only their files tell of, if the ledger lacks something; how many. `tell` hears of those that
+/// cannot be read.
+pub fn add_by_files(dir: &StateDir, book: &mut Book, tell: impl Fn(&anyhow::Error)) -> Result<usize> {
+    if book.damage.is_empty() && !book.incomplete {
+        return Ok(0);
+    }
+    let known = book.jobs.len();
+    for id in store::ids(dir)? {
+        if book.damage.is_empty() && book.job(&id).is_some() {
+            continue;
+        }
+        match store::latest_launch(dir, &id) {
+            Ok((Some(launch), _)) => book.add(launch),
+            Ok((None, _)) => {}
+            Err(error) => tell(&error),
+        }
+    }
+    Ok(book.jobs.len() - known)
 }
 
 #[cfg(test)]

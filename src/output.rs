@@ -236,7 +236,7 @@ pub struct Watched {
 impl Watched {
     pub fn new(launch: &Launch, observer: &Observer, group: bool) -> Result<Self> {
         let (over, open) = io::pipe().context("no pipe")?;
-        let launch = launch.clone();
+        let launch = Box::new(launch.clone());
         let path = launch.output.as_path().to_path_buf();
         let observer = observer.clone();
         crate::sys::thread(move || {

@@ -66,7 +66,7 @@ enum How {
 }
 
 /// Asks for a stop and returns at once.
-pub fn ask(observer: &Observer, launch: Launch, stop: Stop) -> Result<Asked> {
+pub fn ask(observer: &Observer, launch: Box<Launch>, stop: Stop) -> Result<Asked> {
     let job = observer.settle(launch)?;
     let how = if job.state().is_final() {
         How::Already
@@ -202,7 +202,7 @@ fn start_helper(observer: &Observer, launch: &Launch, stop: Stop) -> Result<Help
     })
 }
 
-fn finish_helper(observer: &Observer, launch: Launch, helper: &Helper, stop: Stop) -> Result<Stopped> {
+fn finish_helper(observer: &Observer, launch: Box<Launch>, helper: &Helper, stop: Stop) -> Result<Stopped> {
     let limit = signal_and_grace(&launch, stop).1.saturating_add(HELPER_WAIT);
     let answer = helper.answer(limit).with_context(|| {
         format!(

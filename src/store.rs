@@ -134,7 +134,7 @@ pub fn write_launch(run: &RunDir, launch: &Launch) -> Result<()> {
 }
 
 /// Reads one run's launch record; none if there is none, or if it is torn, no file, or another run's.
-pub fn read_launch(run: &RunDir) -> Result<Option<Launch>> {
+pub fn read_launch(run: &RunDir) -> Result<Option<Box<Launch>>> {
     let path = run.launch();
     match fs::read_regular(&path) {
         Ok(raw) => Ok(parse_launch(&raw).filter(|launch| run.is_of(launch))),
@@ -146,12 +146,12 @@ pub fn read_launch(run: &RunDir) -> Result<Option<Launch>> {
 }
 
 /// None for anything that is not a whole launch record.
-pub fn parse_launch(raw: &[u8]) -> Option<Launch> {
+pub fn parse_launch(raw: &[u8]) -> Option<Box<Launch>> {
     serde_json::from_slice(raw).ok()
 }
 
 /// The launch record of a job's latest run that has one, and whether a later run has a directory without one.
-pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Launch>, bool)> {
+pub fn latest_launch(dir: &StateDir, id: &str) -> Result<(Option<Box<Launch>>, bool)> {
     let job = dir.job(id);
     let mut later = false;
     for run in job.runs().into_iter().rev() {

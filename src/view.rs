@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::assess::{Assessed, Observer, alive};
 use crate::bytes::Bytes;
-use crate::job::{End, Launch, Place, ProcessId};
-use crate::state::{State, Verdict};
+use crate::job::{Cause, End, Launch, Outcome, ProcessId};
+use crate::state::{Judgement, State, Verdict};
 use crate::sys::clock;
 use crate::units::signal_name;
 use crate::words::printable;
@@ -23,7 +23,7 @@ pub struct JobView {
     pub name: Option<String>,
     pub state: &'static str,
     pub identity: &'static str,
-    pub cause: Option<String>,
+    pub cause: Option<Cause>,
     pub run: u32,
     pub argv: Vec<Bytes>,
     pub cwd: Bytes,
@@ -89,87 +89,85 @@ pub struct Survivor {
 
 impl JobView {
     pub fn new(job: &Assessed, observer: &Observer) -> Self {
-        let launch = &job.launch;
-        let outcome = job.outcome.as_ref();
-        let state = job.state();
+        Self::made_of((*job.launch).clone(), job.outcome.clone(), &job.judgement, observer)
+    }
+
+    /// The same of a job that is not needed any longer: in a long list, copies would take a good part of the time.
+    pub fn of(job: Assessed, observer: &Observer) -> Self {
+        Self::made_of(*job.launch, job.outcome, &job.judgement, observer)
+    }
+
+    fn made_of(launch: Launch, outcome: Option<Outcome>, judgement: &Judgement, observer: &Observer) -> Self {
+        let Judgement { state, identity, supervised, .. } = *judgement;
+        let here = observer.here();
         let place = &launch.identity.place;
-        let comparable = place.comparable(observer.here());
+        let comparable = place.comparable(here);
         let process = |id: ProcessId| ProcessView { pid: id.pid, alive: alive(id, comparable) };
-        let supervisor = ProcessView {
-            pid: launch.supervisor.pid,
-            alive: if job.judgement.supervised { Some(true) } else { Some(false) },
-        };
         // A time namespace has a boot clock of its own; a PID namespace has not.
-        let (here, boot) = (observer.here(), |place: &Place| (place.boot_id.clone(), place.time_ns));
-        let running =
-            || clock::boottime_ms().checked_sub(launch.boottime_ms).filter(|_| boot(place) == boot(here));
+        let same_clock = (&place.boot_id, place.time_ns) == (&here.boot_id, here.time_ns);
+        let running = || clock::boottime_ms().checked_sub(launch.boottime_ms).filter(|_| same_clock);
+        let executed = match &outcome {
+            Some(outcome) => outcome.executed,
+            None => (state != State::Starting && identity == Verdict::Owned).then_some(true),
+        };
+        let duration_ms = match &outcome {
+            Some(outcome) => outcome.duration_ms,
+            None if state.leader_lives() => running(),
+            None => None,
+        };
+        let (bytes, status) = output(&launch, state, outcome.as_ref());
+        let signal = outcome.as_ref().and_then(|outcome| outcome.signal);
         Self {
             schema: SCHEMA,
-            id: launch.id.clone(),
-            name: launch.name.clone(),
+            id: launch.id,
+            name: launch.name,
             state: state.word(),
-            identity: job.judgement.identity.word(),
-            cause: job.judgement.cause.map(|cause| cause.word()),
+            identity: identity.word(),
+            cause: judgement.cause,
             run: launch.run,
-            argv: launch.argv.clone(),
-            cwd: launch.cwd.clone(),
+            argv: launch.argv,
+            cwd: launch.cwd,
             pid: launch.identity.pid,
             pgid: launch.identity.pgid,
             sid: launch.identity.sid,
             start_time: launch.identity.start_time,
-            boot_id: place.boot_id.clone(),
-            exit_code: outcome.and_then(|outcome| outcome.exit_code),
-            signal: outcome
-                .and_then(|outcome| outcome.signal)
-                .map(|number| SignalView { name: signal_name(number), number }),
-            core_dumped: outcome.is_some_and(|outcome| outcome.core_dumped),
-            executed: match outcome {
-                Some(outcome) => outcome.executed,
-                None => {
-                    (state != State::Starting && job.judgement.identity == Verdict::Owned).then_some(true)
-                }
-            },
-            supervisor,
+            boot_id: launch.identity.place.boot_id,
+            exit_code: outcome.as_ref().and_then(|outcome| outcome.exit_code),
+            signal: signal.map(|number| SignalView { name: signal_name(number), number }),
+            core_dumped: outcome.as_ref().is_some_and(|outcome| outcome.core_dumped),
+            executed,
+            supervisor: ProcessView { pid: launch.supervisor.pid, alive: Some(supervised) },
             owner: launch.owner.map(process),
-            labels: launch.labels.clone(),
-            started_at: launch.at.clone(),
-            ended_at: outcome.map(|outcome| outcome.at.clone()),
-            duration_ms: match outcome {
-                Some(outcome) => outcome.duration_ms,
-                None if state.leader_lives() => running(),
-                None => None,
-            },
-            max_rss_bytes: outcome.and_then(|outcome| outcome.max_rss_bytes),
-            cpu_ms: outcome.and_then(|outcome| outcome.cpu_ms),
-            output: output(job),
+            labels: launch.labels,
+            started_at: launch.at,
+            duration_ms,
+            max_rss_bytes: outcome.as_ref().and_then(|outcome| outcome.max_rss_bytes),
+            cpu_ms: outcome.as_ref().and_then(|outcome| outcome.cpu_ms),
+            output: OutputView { path: launch.output, bytes, status },
             action: None,
-            reason: outcome.and_then(|outcome| outcome.reason.clone()),
             survivors: None,
             timed_out: None,
+            ended_at: outcome.as_ref().map(|outcome| outcome.at.clone()),
+            reason: outcome.and_then(|outcome| outcome.reason),
         }
     }
 }
 
-/// The output is complete once the run has ended and every writer is gone.
-fn output(job: &Assessed) -> OutputView {
-    let path = job.launch.output.clone();
-    let meta = std::fs::metadata(path.as_path()).ok();
-    let bytes = meta.as_ref().map(std::fs::Metadata::len);
-    if meta.is_some_and(|meta| capped(&job.launch, &meta)) {
-        return OutputView { path, bytes, status: "truncated" };
-    }
-    let status = match (bytes, job.state(), &job.outcome) {
-        (None, ..) => "unavailable",
-        (Some(_), State::Exited | State::Stopped | State::Failed, _) => "complete",
+/// The size of the output and what it is worth: it is complete once the run has ended and every writer is gone.
+fn output(launch: &Launch, state: State, outcome: Option<&Outcome>) -> (Option<u64>, &'static str) {
+    let Ok(meta) = std::fs::metadata(launch.output.as_path()) else { return (None, "unavailable") };
+    let status = match (state, outcome) {
+        _ if capped(launch, &meta) => "truncated",
+        (State::Exited | State::Stopped | State::Failed, _) => "complete",
         // A status of its own making, though nobody asked: every writer had gone before it was recorded.
-        (Some(_), State::Interrupted, Some(outcome))
+        (State::Interrupted, Some(outcome))
             if outcome.state == End::Interrupted && outcome.exit_code.or(outcome.signal).is_some() =>
         {
             "complete"
         }
         _ => "partial",
     };
-    OutputView { path, bytes, status }
+    (Some(meta.len()), status)
 }
 
 /// Whether the cap on the output has freed a part of the file.
@@ -209,9 +207,8 @@ pub fn state_words(view: &JobView) -> String {
         }
     }
     // That a stopped job was stopped needs no saying.
-    if let Some(cause) = view.cause.as_deref().filter(|&cause| cause != "stop" || view.state == "interrupted")
-    {
-        add(cause);
+    if let Some(cause) = view.cause.filter(|&cause| cause != Cause::Stop || view.state == "interrupted") {
+        add(&cause.word());
     }
     words
 }

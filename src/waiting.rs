@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::assess::{Assessed, Observer};
 use crate::exit::{self, Exit};
 use crate::fs::RunLock;
-use crate::job::{Launch, Outcome, ProcessId};
+use crate::job::{Launch, Outcome};
 use crate::state::State;
 use crate::store::Sidecar;
 use crate::sys::clock;
@@ -36,7 +36,7 @@ impl Waited {
 /// Blocks until the leader has ended (or, for `group`, until nothing is left).
 pub fn until_over(
     observer: &Observer,
-    launch: Launch,
+    launch: Box<Launch>,
     group: bool,
     deadline: Option<Instant>,
 ) -> Result<Waited> {
@@ -73,7 +73,7 @@ fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
         return Ok(());
     }
     // Without a supervisor: one living member after another.
-    let leader = ProcessId { pid: job.launch.identity.pid, start_time: job.launch.identity.start_time };
+    let leader = job.launch.identity.process();
     let members = job.members.iter().map(|stat| stat.id());
     let mut unseen = false;
     for id in std::iter::once(leader).chain(members) {

@@ -7,19 +7,19 @@ use outlive::ledger::{Book, fold, lines, parse};
 
 /// What is known of each job.
 fn known(book: &Book) -> Vec<(&Launch, &Option<Outcome>, bool)> {
-    let mut known: Vec<_> = book.jobs.iter().map(|job| (&job.launch, &job.outcome, job.emptied)).collect();
+    let mut known: Vec<_> = book.jobs.iter().map(|job| (&*job.launch, &job.outcome, job.emptied)).collect();
     known.sort_by_key(|(launch, _, _)| &launch.id);
     known
 }
 
 /// Lines that no reader takes in, in order.
 fn unread(raw: &[u8]) -> Vec<&[u8]> {
-    lines(raw).0.filter(|line| !parse(&[line, &b"\n"[..]].concat()).damage.is_empty()).collect()
+    lines(raw).filter(|line| !parse(&[line, &b"\n"[..]].concat()).damage.is_empty()).collect()
 }
 
 pub(crate) fn check(raw: &[u8]) {
     let book = parse(raw);
-    assert_eq!(lines(raw).0.count(), book.lines);
+    assert_eq!(lines(raw).count(), book.lines);
     for job in &book.jobs {
         assert!(is_id(&job.launch.id), "{:?} leads elsewhere", job.launch.id);
         assert!(book.job(&job.launch.id).is_some() && !book.forgotten.contains(&job.launch.id));

@@ -17,9 +17,9 @@ use crate::cli::Cli;
 use crate::complete::{Asked, Line, read};
 use crate::job::check_name;
 use crate::ledger::{self, Book};
+use crate::lookup;
 use crate::paths::StateDir;
 use crate::state::State;
-use crate::store;
 use crate::view::{JobView, command_line, state_words};
 
 /// The word by which a completion script asks.
@@ -133,27 +133,17 @@ struct Place {
 impl Place {
     fn of(line: &Line) -> Option<Self> {
         let dir = StateDir::resolve(line.state_dir.as_deref().map(typed_path)).ok()?;
-        let raw = ledger::raw(&dir);
-        let mut book = match raw {
+        let mut book = match ledger::raw(&dir) {
             Ok(raw) => ledger::parse(&raw),
             Err(_) => Book::unreadable(String::new()),
         };
-        if !book.damage.is_empty() || book.incomplete {
-            for id in store::ids(&dir).unwrap_or_default() {
-                if let Ok((Some(launch), _)) = store::latest_launch(&dir, &id) {
-                    book.add(launch);
-                }
-            }
-        }
+        let _ = lookup::add_by_files(&dir, &mut book, |_| {});
         Some(Self { observer: Observer::new(dir, false), book })
     }
 
     /// What is alive, and then what has ended, the newest first.
     fn assessed(&self) -> impl Iterator<Item = Assessed> {
-        let over = |entry: &&ledger::Entry| {
-            entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied)
-        };
-        let (ended, open): (Vec<_>, Vec<_>) = self.book.jobs.iter().rev().partition(over);
+        let (ended, open): (Vec<_>, Vec<_>) = self.book.jobs.iter().rev().partition(|entry| entry.is_over());
         let open: Vec<Assessed> =
             open.into_iter().filter_map(|entry| self.observer.glance(entry.launch.clone()).ok()).collect();
         let (just_ended, alive): (Vec<_>, Vec<_>) = open.into_iter().partition(|job| job.state().is_final());

@@ -44,7 +44,7 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
         }
         let raw = ledger::raw(app.dir())?;
         let (text, newest) = select(&raw, seen, args.ends);
-        if !super::print_data(text)? {
+        if !super::print_data(&text)? {
             // Nobody has read it: a reader's position stays where it is.
             return Ok(Exit::Done);
         }
@@ -103,7 +103,7 @@ fn select(raw: &[u8], seen: u64, ends: bool) -> (Vec<u8>, u64) {
     let mut text = Vec::new();
     let mut newest = seen;
     let whole = raw.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    for line in ledger::lines(&raw[..whole]).0 {
+    for line in ledger::lines(&raw[..whole]) {
         let Ok(head) = serde_json::from_slice::<Head>(line) else { continue };
         if head.seq <= seen {
             continue;

@@ -86,14 +86,14 @@ fn is_missing(error: &anyhow::Error) -> bool {
 }
 
 /// The run that follows this one in the same file. If somebody is restarting the job, it is waited for.
-fn next_run(app: &App, last: &Launch) -> Result<Option<Launch>> {
+fn next_run(app: &App, last: &Launch) -> Result<Option<Box<Launch>>> {
     let asked = clock::instant();
     loop {
         let found = store::read_launch(&app.dir().run(&last.id, last.run + 1))?;
         if let Some(next) = found {
             return Ok(Some(next).filter(|next| next.output == last.output));
         }
-        let job = app.observer.assess(last.clone())?;
+        let job = app.observer.assess(Box::new(last.clone()))?;
         let restarting = job.outcome.is_some_and(|outcome| outcome.cause == Some(Cause::Restart));
         if !restarting || asked.elapsed() > RESTART_WAIT {
             return Ok(None);

@@ -71,14 +71,12 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
         tidy(app, lines, shown.len());
     }
     if app.json {
-        super::print_json_array(shown.iter().map(|job| JobView::new(job, &app.observer)))?;
+        super::print_json_array(shown.into_iter().map(|job| JobView::of(job, &app.observer)))?;
     } else if args.quiet {
         let ids: String = shown.iter().map(|job| format!("{}\n", job.launch.id)).collect();
         super::print(ids.as_bytes())?;
     } else {
         print_table(app, &shown)?;
-    }
-    if !args.quiet && !app.json {
         let filtered = !(args.jobs.is_empty()
             && args.labels.is_empty()
             && args.state.is_empty()

@@ -25,7 +25,6 @@ use crate::exit::{Exit, Refused};
 use crate::ledger::{self, Book};
 use crate::lookup;
 use crate::paths::StateDir;
-use crate::store;
 use crate::sys::spawn::Line;
 use crate::words;
 
@@ -81,30 +80,12 @@ impl App {
             };
             notice!("{said}; nothing was changed, jobs are found by their files");
         }
-        if !book.damage.is_empty() || book.incomplete {
-            let missing = self.add_by_files(&mut book)?;
-            if missing > 0 && book.damage.is_empty() {
-                let jobs = if missing == 1 { "1 job is".to_owned() } else { format!("{missing} jobs are") };
-                notice!("{jobs} missing from the ledger and found by files ('outlive reap' records that)");
-            }
+        let missing = lookup::add_by_files(self.dir(), &mut book, |error| notice!("{}", words::of(error)))?;
+        if missing > 0 && book.damage.is_empty() {
+            let jobs = if missing == 1 { "1 job is".to_owned() } else { format!("{missing} jobs are") };
+            notice!("{jobs} missing from the ledger and found by files ('outlive reap' records that)");
         }
         Ok(book)
-    }
-
-    /// Adds the jobs that only their files tell of; how many.
-    fn add_by_files(&self, book: &mut Book) -> Result<usize> {
-        let known = book.jobs.len();
-        for id in store::ids(self.dir())? {
-            if book.damage.is_empty() && book.job(&id).is_some() {
-                continue;
-            }
-            match store::latest_launch(self.dir(), &id) {
-                Ok((Some(launch), _)) => book.add(launch),
-                Ok((None, _)) => {}
-                Err(error) => notice!("{}", words::of(&error)),
-            }
-        }
-        Ok(book.jobs.len() - known)
     }
 
     /// Looks at every job, or at those that are not over.
@@ -117,8 +98,9 @@ impl App {
         let sound = book.damage.is_empty();
         let mut jobs = Vec::new();
         for entry in book.jobs {
+            let over = entry.is_over();
             match entry.outcome {
-                Some(outcome) if !outcome.lingering || entry.emptied => {
+                Some(outcome) if over => {
                     if ended_too {
                         jobs.push(self.observer.ended(entry.launch, outcome));
                     }
@@ -135,7 +117,7 @@ impl App {
     }
 
     /// One job that cannot be judged does not keep the others from being shown, nor does it vanish from among them.
-    fn settled(&self, launch: crate::job::Launch, untold: bool) -> Assessed {
+    fn settled(&self, launch: Box<crate::job::Launch>, untold: bool) -> Assessed {
         let settled = self.observer.settle(launch.clone());
         let told =
             settled.and_then(|job| if untold { self.tell_ledger(&job).map(|()| job) } else { Ok(job) });
@@ -166,7 +148,7 @@ impl App {
     pub fn each<T>(
         &self,
         words: &[String],
-        mut act: impl FnMut(crate::job::Launch) -> Result<T>,
+        mut act: impl FnMut(Box<crate::job::Launch>) -> Result<T>,
     ) -> (Vec<T>, Exit) {
         let mut done = Vec::new();
         let mut exit = Exit::Done;
@@ -192,12 +174,12 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
 pub fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
     let mut text = serde_json::to_vec(value).context("cannot encode JSON")?;
     text.push(b'\n');
-    print_data(text).map(drop)
+    print_data(&text).map(drop)
 }
 
 /// Prints JSON that was encoded already. On a terminal nothing in it is obeyed.
-pub fn print_data(text: Vec<u8>) -> Result<bool> {
-    if std::io::stdout().is_terminal() { print_all(&words::printable_json(&text)) } else { print_all(&text) }
+pub fn print_data(text: &[u8]) -> Result<bool> {
+    if std::io::stdout().is_terminal() { print_all(&words::printable_json(text)) } else { print_all(text) }
 }
 
 /// Prints an array as its elements are made, without keeping them.

@@ -37,7 +37,7 @@ fn each(app: &App, args: &Jobs, request: Request, wanted: State) -> Result<Exit>
     Ok(exit)
 }
 
-fn one(app: &App, launch: Launch, request: Request, wanted: State) -> Result<(Assessed, Exit)> {
+fn one(app: &App, launch: Box<Launch>, request: Request, wanted: State) -> Result<(Assessed, Exit)> {
     let job = app.observer.settle(launch)?;
     if job.judgement.supervised && job.judgement.identity == Verdict::Unverified {
         notice!(

@@ -93,10 +93,7 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
         super::tell_unlabelled(&book, &args.labels);
     }
     let mut open = book.jobs;
-    open.retain(|entry| {
-        let over = entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
-        super::labelled(&entry.launch, &args.labels) && !over
-    });
+    open.retain(|entry| super::labelled(&entry.launch, &args.labels) && !entry.is_over());
     let progress = Progress::new("reaping", open.len());
     for (done, entry) in open.into_iter().enumerate() {
         progress.show(done);
@@ -138,7 +135,12 @@ pub fn reap(app: &App, args: &Reap) -> Result<Exit> {
     Ok(exit)
 }
 
-fn one(app: &App, args: &Reap, launch: crate::job::Launch, unseen: bool) -> Result<Option<(JobView, Exit)>> {
+fn one(
+    app: &App,
+    args: &Reap,
+    launch: Box<crate::job::Launch>,
+    unseen: bool,
+) -> Result<Option<(JobView, Exit)>> {
     let observer = &app.observer;
     let job = observer.assess(launch)?;
     let comparable = job.launch.identity.place.comparable(observer.here());
@@ -206,7 +208,7 @@ fn recover_one(app: &App, id: &str, dry_run: bool) -> Result<()> {
     }
     notice!("job {id} was missing from the ledger; found by its files");
     if !dry_run {
-        let record = Record::Launched(Box::new(launch));
+        let record = Record::Launched(launch);
         ledger::append(app.dir(), &[record], Patience::Command, app.observer.sync)?;
     }
     Ok(())

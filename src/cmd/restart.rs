@@ -34,7 +34,7 @@ pub fn restart(app: &App, args: &Restart) -> Result<Exit> {
 
 /// Stops what is alive, then launches. The lock of the job is let go of while it is being stopped, because the
 /// one who stops it may need it; whoever gets it back first launches, and the other reports that run.
-fn one(app: &App, args: &Restart, seen: Launch) -> Result<(Option<JobView>, Exit)> {
+fn one(app: &App, args: &Restart, seen: Box<Launch>) -> Result<(Option<JobView>, Exit)> {
     let id = seen.id.clone();
     loop {
         // In the order of everybody else: name, op, ledger.
@@ -115,7 +115,7 @@ fn start(app: &App, locks: Locks, plan: &Plan, last: &Launch) -> Result<(Option<
     }
 }
 
-fn tell(app: &App, launch: Launch) -> Result<(Option<JobView>, Exit)> {
+fn tell(app: &App, launch: Box<Launch>) -> Result<(Option<JobView>, Exit)> {
     let job = app.observer.assess(launch)?;
     if !app.json {
         super::print(format!("{}\n", job.id()).as_bytes())?;

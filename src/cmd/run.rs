@@ -120,7 +120,7 @@ pub fn run(app: &App, args: Run, line: Option<Line>) -> Result<Exit> {
 }
 
 /// The id goes to stdout, alone; with `--wait`, to stderr, and the job's output to stdout.
-fn told(app: &App, args: &Run, launch: Launch, ready: Conditions) -> Result<Exit> {
+fn told(app: &App, args: &Run, launch: Box<Launch>, ready: Conditions) -> Result<Exit> {
     if args.wait {
         return super::wait::stay(app, launch);
     }
@@ -155,7 +155,7 @@ fn await_ready(app: &App, launch: &Launch, ready: Conditions, limit: Duration) -
             Ok(Exit::TimedOut)
         }
         Readiness::Ended => {
-            let job = app.observer.settle(launch.clone())?;
+            let job = app.observer.settle(Box::new(launch.clone()))?;
             let view = JobView::new(&job, &app.observer);
             let last = last_lines(launch, LAST_LINES).ok();
             let next = match &last {
@@ -194,7 +194,7 @@ pub fn failed_view(app: &App, launched: &Launched) -> Result<Option<JobView>> {
 
 /// Whether a job is supervised and executes its command.
 pub fn runs(app: &App, launch: &Launch) -> Result<bool> {
-    let job = app.observer.settle(launch.clone())?;
+    let job = app.observer.settle(Box::new(launch.clone()))?;
     Ok(job.judgement.supervised && matches!(job.state(), State::Running | State::Paused))
 }
 

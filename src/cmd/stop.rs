@@ -128,7 +128,7 @@ pub fn on_interrupt(app: &App, launch: &Launch) -> Result<()> {
         let mut grace = None;
         while interrupt.wait().is_ok() {
             let stop = Stop { signal: None, grace, cause: Cause::Stop };
-            if let Err(error) = steer::ask(&observer, launch.clone(), stop) {
+            if let Err(error) = steer::ask(&observer, Box::new(launch.clone()), stop) {
                 notice!("{}", words::of(&error));
             }
             grace = Some(std::time::Duration::ZERO);

@@ -25,8 +25,8 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     let deadline = args.timeout.and_then(|limit| clock::instant().checked_add(limit));
     // The runs are fixed now: a later restart does not move what is waited for. A word that names no job has
     // its place in the order of statuses too.
-    let found: Vec<Result<Launch>> = if args.jobs.is_empty() {
-        every_living(app)?.into_iter().map(Ok).collect()
+    let found: Vec<Result<Box<Launch>>> = if args.jobs.is_empty() {
+        every_living(app)?.map(Ok).collect()
     } else {
         args.jobs.iter().map(|word| lookup::find(app.dir(), word)).collect()
     };
@@ -49,8 +49,7 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
         }
     };
     if args.any {
-        let launches = found.into_iter().flatten().collect();
-        let waited = first(app, launches, args.group, deadline)?;
+        let waited = first(app, found.into_iter().flatten(), args.group, deadline)?;
         note(&waited);
         exit = waited.status();
     } else {
@@ -70,13 +69,8 @@ pub fn wait(app: &App, args: &Wait) -> Result<Exit> {
     Ok(exit)
 }
 
-fn every_living(app: &App) -> Result<Vec<Launch>> {
-    Ok(app
-        .assess_all(false)?
-        .into_iter()
-        .filter(|job| job.state().leader_lives())
-        .map(|job| job.launch)
-        .collect())
+fn every_living(app: &App) -> Result<impl Iterator<Item = Box<Launch>>> {
+    Ok(app.assess_all(false)?.into_iter().filter(|job| job.state().leader_lives()).map(|job| job.launch))
 }
 
 fn view(waited: &Waited, observer: &Observer) -> JobView {
@@ -101,7 +95,12 @@ fn explain(waited: &Waited, observer: &Observer) {
 
 /// `--any`: the first, in the order given, that is over already; else a thread for each job, and the first that
 /// is over answers.
-fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant>) -> Result<Waited> {
+fn first(
+    app: &App,
+    launches: impl Iterator<Item = Box<Launch>>,
+    group: bool,
+    deadline: Option<Instant>,
+) -> Result<Waited> {
     let mut open = Vec::new();
     for launch in launches {
         let now = until_over(&app.observer, launch, group, Some(clock::instant()))?;
@@ -130,7 +129,7 @@ fn first(app: &App, launches: Vec<Launch>, group: bool, deadline: Option<Instant
 
 /// `run --wait`: copies the output through until the job has ended, and returns its status. An interrupt stops
 /// the job; any other end of this process leaves it alone.
-pub fn stay(app: &App, launch: Launch) -> Result<Exit> {
+pub fn stay(app: &App, launch: Box<Launch>) -> Result<Exit> {
     if !app.json {
         tell!("{}\n", launch.id);
     }

@@ -1,6 +1,7 @@
-//! The ledger as a whole, read in one pass. Pure.
+//! The ledger as a whole, read in one pass.
 
 use std::collections::{HashMap, HashSet};
+use std::io::{self, Read};
 
 use super::record::{Head, Said, read_line};
 use crate::job::{FORMAT, Launch, Outcome};
@@ -8,7 +9,7 @@ use crate::job::{FORMAT, Launch, Outcome};
 /// What the ledger says of one job: its latest run.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub launch: Launch,
+    pub launch: Box<Launch>,
     pub outcome: Option<Outcome>,
     /// The number of the record that tells of its end: ends have the order of these, whatever the clock says.
     pub ended_seq: Option<u64>,
@@ -17,8 +18,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new(launch: Launch) -> Self {
+    fn new(launch: Box<Launch>) -> Self {
         Self { launch, outcome: None, ended_seq: None, emptied: false }
+    }
+
+    /// It has ended and nothing of it is left alive.
+    pub fn is_over(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || self.emptied)
     }
 }
 
@@ -42,6 +48,11 @@ pub struct Book {
     compacted: u64,
     /// How many lines the ledger has.
     pub lines: usize,
+    /// The last line has no end.
+    pub torn: bool,
+    /// How many lines cannot be read, and whether the last is one of them.
+    bad: usize,
+    last_bad: bool,
 }
 
 impl Book {
@@ -55,13 +66,13 @@ impl Book {
     }
 
     /// Adds a job that the ledger does not know, found by its files. What was pruned has no job any more.
-    pub fn add(&mut self, launch: Launch) {
+    pub fn add(&mut self, launch: Box<Launch>) {
         if !self.forgotten.contains(&launch.id) {
             self.launched(launch);
         }
     }
 
-    fn launched(&mut self, launch: Launch) {
+    fn launched(&mut self, launch: Box<Launch>) {
         self.forgotten.remove(&launch.id);
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
@@ -85,10 +96,7 @@ impl Book {
 
     /// The entry is taken out at the end of reading: one by one would be quadratic.
     fn pruned(&mut self, id: &str) {
-        self.forgotten.insert(id.to_owned());
-        if let Some(at) = self.index.remove(id) {
-            self.pruned.push(at);
-        }
+        self.pruned.extend(self.index.remove(id));
         self.forgotten.insert(id.to_owned());
     }
 
@@ -112,10 +120,10 @@ impl Book {
         self.last_seq = self.last_seq.max(head.seq);
         self.newer |= head.v > FORMAT;
         match said {
-            Said::Launched(launch) => self.launched(*launch),
+            Said::Launched(launch) => self.launched(launch),
             Said::Adopted(launch) => {
                 if let Some(entry) = self.entry_of(&head.id, head.run) {
-                    entry.launch = *launch;
+                    entry.launch = launch;
                 }
             }
             Said::Ended(outcome) => self.ended(&head, outcome, false),
@@ -134,42 +142,81 @@ impl Book {
         true
     }
 
+    fn take_lines(&mut self, raw: &[u8]) {
+        for line in lines(raw) {
+            self.last_bad = !self.take(line);
+            self.lines += 1;
+            self.bad += usize::from(self.last_bad);
+        }
+        self.torn = raw.last().map_or(self.torn, |&byte| byte != b'\n');
+    }
+
+    /// Everything has been read.
+    fn finish(mut self) -> Self {
+        self.drop_pruned();
+        let half = self.torn && self.last_bad;
+        if half {
+            self.damage.push("its last line is torn".to_owned());
+        }
+        let bad = self.bad - usize::from(half);
+        if bad > 0 {
+            self.damage.push(format!("{bad} line{} cannot be read", if bad == 1 { "" } else { "s" }));
+        }
+        if self.newer {
+            self.damage.push("it holds records of a newer format".to_owned());
+        }
+        self
+    }
+
     fn entry_of(&mut self, id: &str, run: u32) -> Option<&mut Entry> {
         let at = self.index.get(id)?;
         self.jobs.get_mut(*at).filter(|entry| entry.launch.run == run)
     }
 }
 
-/// The raw lines of the ledger, without their ends; the second value is false if the last one is torn.
-pub fn lines(raw: &[u8]) -> (impl Iterator<Item = &[u8]>, bool) {
-    let whole = raw.last().is_none_or(|&byte| byte == b'\n');
+/// The raw lines of the ledger, without their ends.
+pub fn lines(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
-    let ends = memchr::memchr_iter(b'\n', raw).chain((!whole).then_some(raw.len()));
+    let ends = memchr::memchr_iter(b'\n', raw).chain([raw.len()]);
     let line = move |end| raw.get(std::mem::replace(&mut start, end + 1)..end).unwrap_or_default();
-    (ends.map(line).filter(|line| !line.is_empty()), whole)
+    ends.map(line).filter(|line| !line.is_empty())
 }
 
 /// The pure part of reading.
 pub fn parse(raw: &[u8]) -> Book {
     let mut book = Book::default();
-    let (lines, whole) = lines(raw);
-    let mut bad = 0;
-    let mut last_bad = false;
-    for line in lines {
-        last_bad = !book.take(line);
-        book.lines += 1;
-        bad += usize::from(last_bad);
+    book.take_lines(raw);
+    book.finish()
+}
+
+/// How much of a ledger is in memory at a time.
+const BLOCK: usize = 256 * 1024;
+
+/// Reads a ledger of about this length, block by block.
+pub(super) fn read_from(mut ledger: impl Read, length: u64) -> io::Result<Book> {
+    let mut book = Book::default();
+    // One byte more than there is, to find its end in one read.
+    let size = usize::try_from(length).unwrap_or(BLOCK).saturating_add(1);
+    let mut block = vec![0; size.min(BLOCK)];
+    let mut filled = 0;
+    loop {
+        match ledger.read(&mut block[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if filled < block.len() {
+            continue;
+        }
+        let lines = memchr::memrchr(b'\n', &block).map_or(0, |end| end + 1);
+        book.take_lines(&block[..lines]);
+        block.copy_within(lines.., 0);
+        filled -= lines;
+        if lines == 0 {
+            block.resize(block.len() * 2, 0);
+        }
     }
-    book.drop_pruned();
-    if last_bad && !whole {
-        bad -= 1;
-        book.damage.push("its last line is torn".to_owned());
-    }
-    if bad > 0 {
-        book.damage.push(format!("{bad} line{} cannot be read", if bad == 1 { "" } else { "s" }));
-    }
-    if book.newer {
-        book.damage.push("it holds records of a newer format".to_owned());
-    }
-    book
+    book.take_lines(&block[..filled]);
+    Ok(book.finish())
 }

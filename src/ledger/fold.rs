@@ -17,7 +17,7 @@ pub fn worth_compacting(raw_lines: usize, jobs: usize) -> bool {
 /// Lines that cannot be read, of a kind that is not known here, or of a job that is not known stay where they are.
 /// `left`: pruned jobs that still have files are told of, so that nobody takes them for jobs.
 pub fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> Vec<u8> {
-    let read: Vec<_> = lines(old).0.map(|line| (line, read_line(line))).collect();
+    let read: Vec<_> = lines(old).map(|line| (line, read_line(line))).collect();
     let mut jobs: HashMap<&str, Sources> = HashMap::new();
     for (at, (line, read)) in read.iter().enumerate() {
         if let Some((head, said)) = read
@@ -27,13 +27,11 @@ pub fn fold(old: &[u8], book: &Book, keep_after: u64, left: &HashSet<&str>) -> V
             jobs.entry(&head.id).or_default().take(at, line, head, said, run);
         }
     }
-    let over =
-        |entry: &Entry| entry.outcome.as_ref().is_some_and(|outcome| !outcome.lingering || entry.emptied);
     // What each job that may be folded becomes: one line, or nothing if it was pruned.
     let fold_job = |id: &str, job: &Sources| -> Option<Vec<u8>> {
         match book.job(id) {
             _ if job.newest > keep_after => None,
-            Some(entry) if over(entry) => job.folded(entry),
+            Some(entry) if entry.is_over() => job.folded(entry),
             None if book.forgotten.contains(id) && !left.contains(id) => Some(Vec::new()),
             _ => None,
         }
@@ -124,7 +122,7 @@ impl<'a> Sources<'a> {
                 }
             }
         };
-        let Launch { id, run, at, .. } = &entry.launch;
+        let Launch { id, run, at, .. } = &*entry.launch;
         let body = FoldedFields {
             id,
             run: *run,

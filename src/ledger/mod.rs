@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
@@ -169,47 +169,55 @@ fn read_tail(file: &File, len: u64) -> Result<Tail> {
 
 /// The ledger's content; empty if there is none yet.
 pub fn raw(dir: &StateDir) -> Result<Vec<u8>> {
+    let Some((mut ledger, length)) = open_to_read(dir)? else { return Ok(Vec::new()) };
+    let mut raw = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
+    ledger.read_to_end(&mut raw).with_context(|| cannot_read(dir))?;
+    Ok(raw)
+}
+
+/// With its length; none if there is no ledger yet.
+fn open_to_read(dir: &StateDir) -> Result<Option<(File, u64)>> {
     let path = dir.ledger();
     match fs::open_regular(&path) {
-        Ok(mut file) => {
-            let mut raw = Vec::with_capacity(
-                usize::try_from(file.metadata().map_or(0, |meta| meta.len())).unwrap_or(0) + 1,
-            );
-            file.seek(SeekFrom::Start(0))
-                .and_then(|_| file.read_to_end(&mut raw))
-                .with_context(|| format!("cannot read the ledger {}", path.display()))?;
-            Ok(raw)
+        Ok(file) => {
+            let length = file.metadata().map_or(0, |meta| meta.len());
+            Ok(Some((file, length)))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot open the ledger {}", path.display())),
     }
 }
 
+fn cannot_read(dir: &StateDir) -> String {
+    format!("cannot read the ledger {}", dir.ledger().display())
+}
+
 /// Reads the whole ledger.
 pub fn read(dir: &StateDir) -> Result<Book> {
-    let mut raw = self::raw(dir)?;
-    if raw.last().is_some_and(|&byte| byte != b'\n') {
+    let mut book = read_once(dir)?;
+    if book.torn {
         // Torn, or just being written: with the lock in hand nobody writes.
         if let Ok(Some(_lock)) = Flock::attempt(&dir.ledger_lock()) {
-            raw = self::raw(dir)?;
+            book = read_once(dir)?;
         }
     }
-    let mut book = parse(&raw);
     let promised = fs::open_regular(&dir.ledger_lock())
         .ok()
         .and_then(|file| Known::read(&file))
         .map_or(0, |known| known.seq);
     if promised > book.last_seq && book.damage.is_empty() {
         // The lock file may be ahead of what we read if somebody has just appended; never behind.
-        let again = parse(&self::raw(dir)?);
-        if again.last_seq < promised {
-            book = again;
+        book = read_once(dir)?;
+        if book.last_seq < promised {
             book.damage.push(format!("ends at record {}, although {promised} were written", book.last_seq));
-        } else {
-            book = again;
         }
     }
     Ok(book)
+}
+
+fn read_once(dir: &StateDir) -> Result<Book> {
+    let Some((ledger, length)) = open_to_read(dir)? else { return Ok(Book::default()) };
+    book::read_from(ledger, length).with_context(|| cannot_read(dir))
 }
 
 /// Folds every finished job to one line and drops those that were pruned. Lines that cannot be read, and those
@@ -230,7 +238,7 @@ pub fn compact(dir: &StateDir, keep_after: u64, sync: bool) -> Result<usize> {
         .filter(|id| dir.job(id).0.symlink_metadata().is_ok())
         .collect();
     let folded = fold(&old, &book, keep_after, &left);
-    let saved = lines(&old).0.count().saturating_sub(lines(&folded).0.count());
+    let saved = lines(&old).count().saturating_sub(lines(&folded).count());
     if saved == 0 {
         return Ok(0);
     }

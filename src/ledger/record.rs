@@ -61,7 +61,7 @@ pub(super) struct NoteBody<'a> {
 pub(super) struct FoldedBody {
     pub(super) id: String,
     pub(super) run: u32,
-    pub(super) launch: Launch,
+    pub(super) launch: Box<Launch>,
     pub(super) outcome: Outcome,
     #[serde(default)]
     pub(super) emptied: bool,
@@ -102,7 +102,7 @@ pub(super) fn read_usual(line: &[u8]) -> Option<(Head<'_>, Said)> {
     let mut head = Head::beginning(line).filter(|head| matches!(&*head.kind, "launched" | "folded"))?;
     let said = read_body(&head, line)?;
     let launch = match &said {
-        Said::Launched(launch) => launch.as_ref(),
+        Said::Launched(launch) => launch,
         Said::Folded(body) => &body.launch,
         _ => return None,
     };
@@ -111,7 +111,7 @@ pub(super) fn read_usual(line: &[u8]) -> Option<(Head<'_>, Said)> {
 }
 
 pub(super) fn read_any(line: &[u8]) -> Option<(Head<'_>, Said)> {
-    let head = serde_json::from_slice::<Head>(line).ok()?;
+    let head = parse::<Head>(line)?;
     let said = match read_body(&head, line) {
         None if head.v > FORMAT => Said::Other,
         body => body?,
@@ -121,22 +121,29 @@ pub(super) fn read_any(line: &[u8]) -> Option<(Head<'_>, Said)> {
 
 /// An id that is none would lead out of the directory of its job.
 pub(super) fn read_body(head: &Head, line: &[u8]) -> Option<Said> {
-    let launch =
-        || serde_json::from_slice::<Launch>(line).ok().filter(|launch| is_id(&launch.id)).map(Box::new);
+    let launch = || parse::<Box<Launch>>(line).filter(|launch| is_id(&launch.id));
     Some(match &*head.kind {
         "launched" => Said::Launched(launch()?),
         "adopted" => Said::Adopted(launch()?),
-        "exited" | "interrupted" => Said::Ended(serde_json::from_slice(line).ok()?),
+        "exited" | "interrupted" => Said::Ended(parse(line)?),
         "folded" => {
-            let body: FoldedBody = serde_json::from_slice(line).ok()?;
+            let body: Box<FoldedBody> = parse(line)?;
             let one = is_id(&body.id) && body.launch.id == body.id && body.launch.run == body.run;
-            Said::Folded(one.then(|| Box::new(body))?)
+            Said::Folded(one.then_some(body)?)
         }
         "emptied" => Said::Emptied,
         "pruned" => Said::Pruned,
         "stop-requested" | "paused" | "resumed" | "restarted" | "on-exit" => Said::Noted,
         _ => Said::Other,
     })
+}
+
+/// A line is found to be UTF-8 once, not string by string.
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
+    match std::str::from_utf8(line) {
+        Ok(text) => serde_json::from_str(text).ok(),
+        Err(_) => serde_json::from_slice(line).ok(),
+    }
 }
 
 /// What every line has.

@@ -207,7 +207,7 @@ fn record_failure(supervisor: &Supervisor, outcome: &Outcome, reached: Reached) 
     let Ok(Some(launch)) = store::read_launch(&dir.run(id, numbers.run)) else { return };
     let mut records = Vec::new();
     if reached == Reached::BrokenOff && !ledger::read(dir).is_ok_and(|book| knows(&book, &launch)) {
-        records.push(Record::Launched(Box::new(launch)));
+        records.push(Record::Launched(launch));
     }
     records.push(supervisor.end_record(outcome));
     let _ = ledger::append(dir, &records, Patience::Supervisor, numbers.sync);
