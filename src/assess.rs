@@ -398,7 +398,7 @@ impl Observer {
         }
         if supervised && !(launch.adopted && outcome.is_some()) {
             let proven = if outcome.is_some() {
-                members::supervised(launch.supervisor.pid, &mark)?
+                members::supervised(launch.supervisor.pid, &mark, None)?
             } else {
                 Vec::new()
             };

@@ -150,7 +150,8 @@ fn carry_out(order: &Order) -> Result<Vec<i32>> {
 
 /// What descends from the run's supervisor.
 pub fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Vec<Stat>> {
-    members::supervised(launch.supervisor.pid, &RunMark::new(&launch.id, launch.run, observer.dir.path()))
+    let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
+    members::supervised(launch.supervisor.pid, &mark, None)
 }
 
 /// The provable members now, the leader among them if it still is the one recorded.

@@ -5,7 +5,7 @@
 //! process that carries the run's mark; one of the leader's session once a proven process pins that session's
 //! number; and their descendants. A start time alone proves nothing: a recycled group is younger too.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -99,27 +99,49 @@ fn same_directory(a: &[u8], b: &[u8]) -> bool {
     a == b || inode(a).is_some_and(|found| inode(b) == Some(found))
 }
 
+/// How often descendants are listed again because one has died meanwhile. A job may fork and die for ever.
+const PASSES: usize = 10;
+
 /// Everything alive that descends from the supervisor and is this job's. An error if that could not be seen:
-/// nobody found is no proof that nobody is there.
-pub fn supervised(supervisor: i32, mark: &RunMark) -> io::Result<Vec<Stat>> {
+/// nobody found is no proof that nobody is there. `told`: a member that need not be found.
+pub fn supervised(supervisor: i32, mark: &RunMark, told: Option<i32>) -> io::Result<Vec<Stat>> {
     if !can(Ability::Subreaper) {
         let all = proc::all()?;
         let environs = Environs::of(&all)?;
         return Ok(found(supervisor, &all, &|pid| mark.judge(environs.get(pid).ok().flatten().as_deref())));
     }
+    let own = u32::try_from(supervisor) == Ok(std::process::id());
     let mut found = Vec::new();
-    let mut known = HashSet::new();
-    let mut open = vec![supervisor];
-    while let Some(parent) = open.pop() {
-        for pid in proc::children(parent)? {
-            let Some(stat) = proc::find(pid)? else { continue };
-            if mark.foreign(&stat)? || !known.insert(pid) {
-                continue;
+    let mut known: BTreeSet<i32> = told.into_iter().collect();
+    // The children of one that dies become the supervisor's, whose own may have been listed before: once more then.
+    let mut dead = BTreeSet::new();
+    for _ in 0..PASSES {
+        let mut again = false;
+        let mut listed = BTreeSet::new();
+        let mut open = vec![supervisor];
+        while let Some(parent) = open.pop() {
+            let children =
+                if own && parent == supervisor { proc::own_children()? } else { proc::children(parent)? };
+            if parent != supervisor && proc::find(parent)?.is_none_or(|stat| stat.dead()) {
+                again |= dead.insert(parent);
             }
-            open.push(pid);
-            if !stat.dead() {
-                found.push(stat);
+            for pid in children.into_iter().filter(|&pid| listed.insert(pid)) {
+                if !known.contains(&pid) {
+                    let Some(stat) = proc::find(pid)? else {
+                        again |= dead.insert(pid);
+                        continue;
+                    };
+                    if mark.foreign(&stat)? {
+                        continue;
+                    }
+                    known.insert(pid);
+                    found.extend((!stat.dead()).then_some(stat));
+                }
+                open.push(pid);
             }
+        }
+        if !again {
+            break;
         }
     }
     Ok(found)

@@ -195,7 +195,7 @@ fn listens(observer: &Observer, launch: &Launch, port: u16) -> bool {
         return false;
     }
     let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
-    let members = members::supervised(launch.supervisor.pid, &mark).unwrap_or_default();
+    let members = members::supervised(launch.supervisor.pid, &mark, None).unwrap_or_default();
     members.iter().any(|stat| listeners.held_by(stat.pid))
 }
 

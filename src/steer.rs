@@ -18,6 +18,7 @@ use crate::sys::clock;
 use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Stat};
 use crate::teardown::KILL_WAIT;
+use crate::waiting;
 
 /// How long a supervisor may take to read a request.
 const HEAR_WAIT: Duration = Duration::from_secs(1);
@@ -148,6 +149,10 @@ fn finish_supervised(
     }
     if !ended {
         ended = until_empty(exit, whole)?;
+    }
+    if let Some(outcome) = if ended { waiting::recorded(&job)? } else { None } {
+        let job = observer.ended(job.launch, outcome);
+        return Ok(Stopped { job, survivors: Vec::new(), unsupervised: false, already: false });
     }
     let supervised = ended || job.judgement.supervised;
     let after = observer.settle(job.launch.clone())?;

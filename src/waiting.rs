@@ -92,7 +92,7 @@ fn block(job: &Assessed, group: bool, limit: Option<Duration>) -> Result<()> {
 
 /// An end that left nothing alive, from the sidecar that is open here: nothing need be looked at any more. If the job
 /// was pruned meanwhile, nothing more can be.
-fn recorded(job: &Assessed) -> Result<Option<Outcome>> {
+pub fn recorded(job: &Assessed) -> Result<Option<Outcome>> {
     let Some(exit) = &job.exit else { return Ok(None) };
     let sidecar = Sidecar::read(exit)?;
     if let Some(outcome) = sidecar.clone().counting(true).filter(|outcome| !outcome.lingering) {

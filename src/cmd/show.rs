@@ -114,7 +114,11 @@ pub fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
     if !job.judgement.supervised || job.launch.adopted {
         return if job.state().is_final() { Ok(Vec::new()) } else { living(app, job) };
     }
-    members::supervised(job.launch.supervisor.pid, &RunMark::new(job.id(), job.launch.run, app.dir().path()))
+    members::supervised(
+        job.launch.supervisor.pid,
+        &RunMark::new(job.id(), job.launch.run, app.dir().path()),
+        None,
+    )
 }
 
 fn living(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {

@@ -73,6 +73,8 @@ struct Supervisor {
     hook: Option<i32>,
     cap: Option<Cap>,
     asked: Option<Asked>,
+    /// What the ledger is to be told before the next sleep.
+    untold: Vec<Record>,
     /// Something could not be looked at or done for want of means: to be tried again without being woken.
     again: bool,
 }
@@ -110,6 +112,7 @@ impl Supervisor {
                 }
             }
         }
+        self.tell_untold();
         // Let go now: closing a watch may take this process milliseconds.
         RunLock::Both.release(&self.exit)
     }
@@ -117,6 +120,7 @@ impl Supervisor {
     /// Sleeps once and does what there is to do. True when nothing of the job is left.
     fn turn(&mut self) -> io::Result<bool> {
         if !self.over()? {
+            self.tell_untold();
             let woken = self.sleep()?;
             self.again = false;
             if woken.contains(&Wake::Signal) {
@@ -291,14 +295,31 @@ impl Supervisor {
         while RunLock::Unended.release(&self.exit).is_err() {
             std::thread::sleep(TRY_AGAIN);
         }
-        let _ = ledger::append(&self.dir, &[self.end_record(&outcome)], Patience::Supervisor, false);
+        crate::sys::after_you();
+        let end = self.end_record(&outcome);
+        self.tell_ledger(end);
         self.start_hook(&outcome);
     }
 
-    fn note(&self, kind: &'static str, detail: Option<String>) {
-        let note =
-            Record::Note { kind, id: self.id.clone(), run: self.numbers.run, at: clock::now(), detail };
-        let _ = ledger::append(&self.dir, &[note], Patience::Supervisor, false);
+    fn note_of(&self, kind: &'static str, detail: Option<String>) -> Record {
+        Record::Note { kind, id: self.id.clone(), run: self.numbers.run, at: clock::now(), detail }
+    }
+
+    fn note(&mut self, kind: &'static str, detail: Option<String>) {
+        let note = self.note_of(kind, detail);
+        self.tell_ledger(note);
+    }
+
+    fn tell_ledger(&mut self, record: Record) {
+        self.untold.push(record);
+        self.tell_untold();
+    }
+
+    fn tell_untold(&mut self) {
+        if !self.untold.is_empty() {
+            let records = std::mem::take(&mut self.untold);
+            let _ = ledger::append(&self.dir, &records, Patience::Supervisor, false);
+        }
     }
 
     fn requests(&mut self) {

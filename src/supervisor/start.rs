@@ -56,6 +56,7 @@ pub(super) fn start(
 fn tell(line: &UnixStream, tag: u8, value: i32) {
     // A launcher that has gone away needs to hear nothing.
     let _ = nix::sys::socket::send(line.as_raw_fd(), &Message { tag, value }.encode(), NO_SIGPIPE);
+    crate::sys::after_you();
 }
 
 /// Everything that may fail is done before the leader is started: afterwards, the job must be supervised.
@@ -104,6 +105,7 @@ fn prepare(
         hook: None,
         cap: Cap::new(Path::new(OsStr::from_bytes(&output)).to_path_buf(), &numbers),
         asked: None,
+        untold: Vec::new(),
         again: false,
     };
     crate::sys::umask(0o077);

@@ -11,8 +11,9 @@ use nix::libc;
 use super::Supervisor;
 use crate::job::Cause;
 use crate::members;
-use crate::sys::handle::signal_group_of_unreaped_child;
-use crate::sys::{clock, proc};
+use crate::sys::handle::{Handle, signal_group_of_unreaped_child};
+use crate::sys::wait::all_dead;
+use crate::sys::{Ability, can, clock, proc};
 use crate::teardown::{self, KILL_WAIT};
 
 /// The grace of a supervisor that is itself told to end: whoever shuts a machine down does not wait long.
@@ -36,18 +37,29 @@ impl Supervisor {
     }
 
     pub(super) fn members(&self) -> io::Result<Vec<proc::Stat>> {
+        self.members_but(None)
+    }
+
+    /// Those that are not this one, of which it is known that it is one.
+    fn members_but(&self, told: Option<i32>) -> io::Result<Vec<proc::Stat>> {
         if self.adopted.is_some() {
             return self.adopted_members();
         }
+        // Orphans are this process's children: whoever lives descends from one that does.
+        if can(Ability::Subreaper) && all_dead()? {
+            return Ok(Vec::new());
+        }
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        let mut members = members::supervised(me, &self.mark())?;
-        members.retain(|stat| Some(stat.pid) != self.hook);
+        let mut members = members::supervised(me, &self.mark(), told)?;
+        members.retain(|stat| ![self.hook, told].contains(&Some(stat.pid)));
         Ok(members)
     }
 
-    /// Signals the whole job. If its members cannot be seen, the leader's group, for which nothing is needed.
+    /// Signals the whole job: the leader at once, and then the others, whom it takes longer to find. If they cannot be
+    /// seen, the leader's group, for which nothing is needed.
     fn signal(&self, signals: &[i32]) {
-        let Ok(members) = self.members() else {
+        let told = (self.adopted.is_none() && self.signal_leader(signals).is_ok()).then_some(self.leader);
+        let Ok(members) = self.members_but(told) else {
             if self.adopted.is_none() {
                 // The leader has not been waited for, so its group's number is still its own.
                 let send = |&signal: &i32| signal_group_of_unreaped_child(self.leader, signal);
@@ -56,6 +68,14 @@ impl Supervisor {
             return;
         };
         let _ = teardown::pass(&members, signals);
+    }
+
+    /// It has not been waited for, so its number is still its own.
+    fn signal_leader(&self, signals: &[i32]) -> io::Result<()> {
+        let leader = Handle::open(self.leader)?;
+        signals.iter().try_for_each(|&signal| leader.signal(signal))?;
+        crate::sys::after_you();
+        Ok(())
     }
 
     /// Asks the whole job to end. A later request may shorten the grace, never lengthen it.
@@ -74,7 +94,9 @@ impl Supervisor {
         }
         self.kill_if_due();
         if first {
-            self.note("stop-requested", Some(cause.word()));
+            // The end may be there already; both are told at once then.
+            let note = self.note_of("stop-requested", Some(cause.word()));
+            self.untold.push(note);
         }
     }
 
@@ -114,7 +136,7 @@ impl Supervisor {
         self.note("paused", None);
     }
 
-    pub(super) fn resume(&self) {
+    pub(super) fn resume(&mut self) {
         self.signal(&[libc::SIGCONT]);
         self.note("resumed", None);
     }

@@ -47,6 +47,13 @@ pub fn thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().spawn(work).map(drop)
 }
 
+/// Lets whoever has just been woken go first. The kernel often puts it on the processor of the one that woke it, where it
+/// would not run before that one sleeps. Safe between a fork and an exec.
+pub fn after_you() {
+    // SAFETY: takes nothing, and cannot fail on any system we know of, see sched_yield(2).
+    unsafe { libc::sched_yield() };
+}
+
 /// Whose process this is: asked once, nothing here ever changes it.
 pub fn user() -> u32 {
     static USER: std::sync::OnceLock<u32> = std::sync::OnceLock::new();

@@ -265,6 +265,7 @@ unsafe fn set_up_and_exec(leader: &mut Leader, progress: &Progress) -> i32 {
             progress.stage.store(SETUP, Ordering::SeqCst);
             return Errno::last_raw();
         }
+        super::after_you();
         // What cannot fail is done while the launch is recorded.
         default_signals(EVERY_SIGNAL);
         let mut none: libc::sigset_t = std::mem::zeroed();

@@ -56,6 +56,22 @@ fn a_job_that_starts_itself_again_is_stopped() {
     }
 }
 
+/// The leader is asked first and may be gone before the others are found, who have another parent then.
+#[test]
+fn whom_a_leader_that_ends_at_once_leaves_behind_is_asked_too() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let child = "(trap 'echo asked >&3; exit' TERM; echo up >&3; while :; do sleep 1000 & wait $!; done) & ";
+    for _ in 0..5 {
+        let id = env.script(&format!("{}wait", child.repeat(6)), &[fifo.path()]);
+        (0..6).for_each(|_| assert_eq!(fifo.line(), "up"));
+        // Who is not asked would be killed, but not before this test has lost its patience.
+        env.outlive(["stop", "-t", "10m", &id]).ok();
+        assert_eq!(fifo.end(), "asked\n".repeat(6));
+        assert_eq!(env.job(&id)["signal"]["name"], "SIGTERM");
+    }
+}
+
 #[test]
 fn a_supervisor_that_was_stopped_is_woken() {
     let env = TestEnv::new();
