@@ -186,6 +186,11 @@ pub fn open_appending(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
+    open_appending_again(path)
+}
+
+/// The same for a file that is there.
+pub fn open_appending_again(path: &Path) -> io::Result<File> {
     let (file, _) = open_own(OpenOptions::new().append(true).create(true), path)?;
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
     Ok(file)

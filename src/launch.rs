@@ -18,7 +18,7 @@ use crate::brief::{self, Numbers, Strings};
 use crate::bytes::Bytes;
 use crate::env;
 use crate::environment::{encode_env, write_env};
-use crate::fs::Flock;
+use crate::fs::{Flock, open_appending_again};
 use crate::job::{Identity, Launch, Stdin};
 use crate::ledger::{self, Patience, Record};
 use crate::output::open_for_writing;
@@ -328,9 +328,9 @@ impl Files {
         let read = |path: &Path| {
             File::open(path).with_context(|| format!("cannot read stdin from {}", path.display()))
         };
-        let append = |path: &Path, own: bool| {
-            open_for_writing(path, own).with_context(|| format!("cannot write output to {}", path.display()))
-        };
+        let cannot = |path: &Path| format!("cannot write output to {}", path.display());
+        let append = |path: &Path, own: bool| open_for_writing(path, own).with_context(|| cannot(path));
+        let own = plan.output.is_none();
         Ok(Self {
             stdin: match &plan.stdin {
                 Stdin::Null => read(Path::new("/dev/null"))?.into(),
@@ -339,8 +339,13 @@ impl Files {
                     .try_clone_to_owned()
                     .context("cannot hand stdin over")?,
             },
-            output: append(output, plan.output.is_none())?,
-            stderr: plan.stderr.as_deref().map(|path| append(path, false)).transpose()?,
+            output: append(output, own)?,
+            stderr: match plan.stderr.as_deref() {
+                Some(path) => Some(append(path, false)?),
+                // The kernel takes a lock for each write to a file that was opened once for two descriptors.
+                None if own => Some(open_appending_again(output).with_context(|| cannot(output))?),
+                None => None,
+            },
         })
     }
 }
