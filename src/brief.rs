@@ -34,6 +34,8 @@ pub struct Numbers {
 }
 
 const NUMBERS: usize = 13;
+/// Numbers, the counts of three groups of strings, and how long all strings are.
+const HEAD: usize = 8 * (NUMBERS + 4);
 
 impl Numbers {
     fn encode(self) -> [u64; NUMBERS] {
@@ -112,7 +114,7 @@ pub fn send(mut line: &UnixStream, numbers: Numbers, strings: &Strings, fds: &[R
         text.extend_from_slice(word);
         text.push(0);
     }
-    let mut head = Vec::with_capacity(8 * (NUMBERS + 4));
+    let mut head = Vec::with_capacity(HEAD);
     numbers.encode().iter().for_each(|number| head.extend_from_slice(&number.to_le_bytes()));
     for count in counts.into_iter().chain([text.len()]) {
         head.extend_from_slice(&(count as u64).to_le_bytes());
@@ -146,9 +148,9 @@ pub struct Brief {
 
 /// Receives a brief; none if the launcher closed the line without sending one.
 pub fn receive(mut line: &UnixStream) -> io::Result<Option<Brief>> {
-    let mut head = [0_u8; 8 * (NUMBERS + 4)];
+    let mut head = [0_u8; HEAD];
     let (length, fds) = message::receive(line, &mut head)?;
-    if length < 8 * (NUMBERS + 4) {
+    if length < HEAD {
         return Ok(None);
     }
     let number = |at: usize| {

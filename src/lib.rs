@@ -2,8 +2,8 @@
 //!
 //! A command is a file below [`cmd`]: it gathers, decides, acts and prints. Deciding is pure: [`job`] (what is
 //! recorded), [`state`] (who is it, what state is it in), [`members`] (which processes belong to a job), [`exit`]
-//! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`], [`helper`] and [`teardown`] (processes) and
-//! [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
+//! and [`table`]. Acting goes through [`store`] and [`ledger`] (files), [`steer`], [`helper`] and [`teardown`]
+//! (processes) and [`launch`], whose other half is [`supervisor`]. What is not POSIX is below [`sys`].
 
 #![deny(unsafe_code)]
 

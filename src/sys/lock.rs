@@ -10,8 +10,8 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::libc;
 
+use super::alarm::Alarm;
 use super::clock;
-use super::here::alarm::Alarm;
 pub use super::here::lock::holders;
 
 // Systems differ in the type of these numbers, not in that of the fields they are for.

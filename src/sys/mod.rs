@@ -4,6 +4,7 @@
 //! What a system has of its own is in one folder: a port is another one beside `linux`.
 
 mod ability;
+mod alarm;
 pub mod clock;
 pub mod handle;
 pub mod lock;

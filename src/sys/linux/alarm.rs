@@ -1,37 +1,21 @@
-//! An alarm for one thread, see timer_create(2): for calls that block and know no time limit.
+//! A timer that signals one thread, see timer_create(2).
 
 use std::io;
 use std::ptr::null_mut;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::libc;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::time::TimeSpec;
 
-use crate::sys::{check, clock};
+use crate::sys::check;
 
-/// From its time on, and until it is dropped, a call of this thread that blocks fails with EINTR.
+/// Sends SIGALRM to a thread, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Alarm {
-    timer: libc::timer_t,
-    /// What this thread had blocked before.
-    mask: SigSet,
-    /// None: later than can be told.
-    due: Option<Instant>,
-}
+pub(in crate::sys) struct Ringer(libc::timer_t);
 
-/// It rings again and again: the first time may be right before the call that it is to interrupt.
-const AGAIN: Duration = Duration::from_millis(5);
-
-extern "C" fn interrupt(_: libc::c_int) {}
-
-impl Alarm {
-    pub(crate) fn after(time: Duration) -> io::Result<Self> {
-        let handler = SigAction::new(SigHandler::Handler(interrupt), SaFlags::empty(), SigSet::empty());
-        // SAFETY: the handler does nothing, and the signal has no other use here.
-        unsafe { sigaction(Signal::SIGALRM, &handler) }?;
-        let mask = SigSet::thread_get_mask()?;
-        SigSet::from(Signal::SIGALRM).thread_unblock()?;
+impl Ringer {
+    /// At first after `first`, and then every `again`.
+    pub(in crate::sys) fn of_this_thread(first: Duration, again: Duration) -> io::Result<Self> {
         // SAFETY: all zero is a valid value.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -40,28 +24,21 @@ impl Alarm {
         let mut timer = null_mut();
         // SAFETY: reads one structure and writes one timer.
         check(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) }.into())?;
-        let alarm = Self { timer, mask, due: clock::instant().checked_add(time) };
-        let first = TimeSpec::from_duration(
-            time.clamp(Duration::from_nanos(1), Duration::from_secs(u32::MAX.into())),
-        );
+        let ringer = Self(timer);
+        let first = first.clamp(Duration::from_nanos(1), Duration::from_secs(u32::MAX.into()));
         let when = libc::itimerspec {
-            it_value: *first.as_ref(),
-            it_interval: *TimeSpec::from_duration(AGAIN).as_ref(),
+            it_value: *TimeSpec::from_duration(first).as_ref(),
+            it_interval: *TimeSpec::from_duration(again).as_ref(),
         };
         // SAFETY: the timer is ours and the structure is read only.
         check(unsafe { libc::timer_settime(timer, 0, &raw const when, null_mut()) }.into())?;
-        Ok(alarm)
-    }
-
-    pub(crate) fn over(&self) -> bool {
-        self.due.is_some_and(|due| clock::instant() >= due)
+        Ok(ringer)
     }
 }
 
-impl Drop for Alarm {
+impl Drop for Ringer {
     fn drop(&mut self) {
         // SAFETY: the timer is ours and is not used any more.
-        unsafe { libc::timer_delete(self.timer) };
-        let _ = self.mask.thread_set_mask();
+        unsafe { libc::timer_delete(self.0) };
     }
 }
