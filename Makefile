@@ -26,7 +26,7 @@ TAR = tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeri
 all: $(BINARY)
 
 # The program names its commit: another one is another program.
-$(BINARY): Cargo.toml Cargo.lock build.rs $(shell find src -name '*.rs') $(wildcard .git/logs/HEAD)
+$(BINARY): Cargo.toml Cargo.lock build.rs order.ld $(shell find src -name '*.rs') $(wildcard .git/logs/HEAD)
 	$(CARGO) build --release --locked --target-dir $(BUILT) $(REMAP)
 
 test:
