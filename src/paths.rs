@@ -30,14 +30,9 @@ impl StateDir {
         let path =
             std::path::absolute(&path).with_context(|| format!("bad state directory {}", path.display()))?;
         let mut dir = Self { path, whole: false };
-        // A link to nowhere is not replaced by a directory.
-        let missing = |error: &io::Error| {
-            error.kind() == io::ErrorKind::NotFound && dir.path.symlink_metadata().is_err()
-        };
-        dir.whole = match dir.path.metadata() {
-            Err(error) if missing(&error) => false,
-            found => dir.check(&found.with_context(|| dir.cannot_look())?)?,
-        };
+        if let Some(found) = look(&dir.path).with_context(|| dir.cannot_look())? {
+            dir.whole = dir.check(&found)?;
+        }
         Ok(dir)
     }
 
@@ -232,6 +227,18 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 /// The same, with those above it that are missing. One that is there already is left as it is.
 pub fn make_private_all(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(path)
+}
+
+/// None if there is nothing. A link to nowhere is an error: it is not replaced by a directory.
+fn look(path: &Path) -> io::Result<Option<Metadata>> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // A link; or the first launch of somebody else has just made it.
+            _ => path.metadata().map(Some),
+        },
+        found => found.map(Some),
+    }
 }
 
 fn default_dir() -> Result<PathBuf> {

@@ -2,6 +2,7 @@
 //! stranger, and is left alone.
 
 use std::fs;
+use std::process::Stdio;
 
 use outlive::job::{Cause, Identity, Place};
 use outlive::members::{Bearer, Mark, provable};
@@ -10,7 +11,7 @@ use outlive::store::parse_launch;
 use outlive::sys::proc::Stat;
 use serde_json::{Value, json};
 
-use crate::env::{Output, TestEnv};
+use crate::env::{OUTLIVE, Output, TestEnv, eventually};
 use crate::fifo::Fifo;
 use crate::process::{self, Process};
 use crate::{NOBODY, as_nobody, can_become_nobody, skipped, works, world_of_nobody};
@@ -354,4 +355,27 @@ fn a_record_that_names_nobody_is_settled_and_signals_nobody() {
         assert!(!process::is_alive(leader.pid));
         assert!(fs::metadata(env.ledger()).is_ok());
     }
+}
+
+/// Between a launch's look at the state directory, which is not there, and its next call somebody else makes it.
+#[test]
+fn a_state_directory_that_another_launch_has_just_made_is_used() {
+    let env = TestEnv::new();
+    if !works("strace", &["-qq", "-f", "-e", "trace=none", "true"]) {
+        return skipped("launches that make the state directory at once", "no strace");
+    }
+    let trace = env.work().join("trace");
+    let mut strace = env.program("strace");
+    strace.args(["-e", "trace=statx", "-e", "inject=statx:signal=SIGSTOP:when=1", "-o"]);
+    strace.arg(&trace).arg(OUTLIVE).args(["run", "true"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let launch = strace.spawn().unwrap();
+    eventually("the launch is stopped", || {
+        fs::read_to_string(&trace).is_ok_and(|told| told.contains("stopped by SIGSTOP"))
+    });
+    env.run(["true"]);
+    let strace = launch.id();
+    let children = fs::read_to_string(format!("/proc/{strace}/task/{strace}/children")).unwrap();
+    Process::open(children.trim().parse().unwrap()).unwrap().signal(nix::libc::SIGCONT);
+    Output::finish(launch, "run true").ok();
+    assert_eq!(env.json(["ls", "-a"]).as_array().unwrap().len(), 2);
 }
