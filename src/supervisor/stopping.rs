@@ -11,7 +11,7 @@ use nix::libc;
 use super::Supervisor;
 use crate::job::Cause;
 use crate::members;
-use crate::sys::handle::{Handle, signal_group_of_unreaped_child};
+use crate::sys::handle::signal_group_of_unreaped_child;
 use crate::sys::wait::all_dead;
 use crate::sys::{Ability, can, clock, proc};
 use crate::teardown::{self, KILL_WAIT};
@@ -55,27 +55,19 @@ impl Supervisor {
         Ok(members)
     }
 
-    /// Signals the whole job: the leader at once, and then the others, whom it takes longer to find. If they cannot be
-    /// seen, the leader's group, for which nothing is needed.
+    /// Signals the whole job. The leader's group at once, so that nobody in it can fork past the signal; whoever is
+    /// elsewhere is found before, because what is started in answer to the signal, to clean up, is not to get it.
     fn signal(&self, signals: &[i32]) {
-        let told = (self.adopted.is_none() && self.signal_leader(signals).is_ok()).then_some(self.leader);
-        let Ok(members) = self.members_but(told) else {
-            if self.adopted.is_none() {
-                // The leader has not been waited for, so its group's number is still its own.
-                let send = |&signal: &i32| signal_group_of_unreaped_child(self.leader, signal);
-                let _ = signals.iter().try_for_each(send);
+        let leader = self.adopted.is_none().then_some(self.leader);
+        let mut members = self.members_but(leader).unwrap_or_default();
+        if let Some(leader) = leader {
+            // It has not been waited for, so its group's number is still its own.
+            for &signal in signals {
+                let _ = signal_group_of_unreaped_child(leader, signal);
             }
-            return;
-        };
+            members.retain(|stat| stat.pgid != leader);
+        }
         let _ = teardown::pass(&members, signals);
-    }
-
-    /// It has not been waited for, so its number is still its own.
-    fn signal_leader(&self, signals: &[i32]) -> io::Result<()> {
-        let leader = Handle::open(self.leader)?;
-        signals.iter().try_for_each(|&signal| leader.signal(signal))?;
-        crate::sys::after_you();
-        Ok(())
     }
 
     /// Asks the whole job to end. A later request may shorten the grace, never lengthen it.
@@ -110,10 +102,6 @@ impl Supervisor {
         if now.duration_since(*asked.killing_since.get_or_insert(now)) > KILL_WAIT {
             asked.gave_up = true;
             return;
-        }
-        if self.adopted.is_none() {
-            // The leader has not been waited for, so its group's number is still its own.
-            let _ = signal_group_of_unreaped_child(self.leader, libc::SIGKILL);
         }
         self.signal(&[libc::SIGKILL]);
     }

@@ -56,19 +56,42 @@ fn a_job_that_starts_itself_again_is_stopped() {
     }
 }
 
-/// The leader is asked first and may be gone before the others are found, who have another parent then.
+/// The leader may be gone before the others are asked, who have another parent then.
 #[test]
 fn whom_a_leader_that_ends_at_once_leaves_behind_is_asked_too() {
     let env = TestEnv::new();
     let mut fifo = env.fifo("life");
-    let child = "(trap 'echo asked >&3; exit' TERM; echo up >&3; while :; do sleep 1000 & wait $!; done) & ";
-    for _ in 0..5 {
-        let id = env.script(&format!("{}wait", child.repeat(6)), &[fifo.path()]);
+    // Not before the sleep has replaced the shell, which would take the signal for its own trap.
+    let child = "(trap 'echo asked >&3; exit' TERM; sh -c 'echo up >&3; exec sleep 1000' & wait) & ";
+    for own_groups in ["", "set -m; ", "", "set -m; "] {
+        let id = env.script(&format!("{own_groups}{}wait", child.repeat(6)), &[fifo.path()]);
         (0..6).for_each(|_| assert_eq!(fifo.line(), "up"));
         // Who is not asked would be killed, but not before this test has lost its patience.
         env.outlive(["stop", "-t", "10m", &id]).ok();
         assert_eq!(fifo.end(), "asked\n".repeat(6));
         assert_eq!(env.job(&id)["signal"]["name"], "SIGTERM");
+    }
+}
+
+#[test]
+fn what_is_started_in_answer_to_a_stop_is_not_asked() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let gate = env.gate("gate");
+    // Both commands that clean up tell how they ended; the second is in a group of its own.
+    let script = "gate=$2; tidy() { sh -c 'echo cleans up >&3; read go <\"$0\"' \"$gate\"; echo $? >&3; }
+        trap 'tidy; set -m; tidy; exit' TERM; echo up >&3; sleep 1000 & wait";
+    for _ in 0..8 {
+        let id = env.script(script, &[fifo.path(), gate.path()]);
+        assert_eq!(fifo.line(), "up");
+        let stop = env.command(["stop", "-t", "10m", &id]).spawn().unwrap();
+        for _ in 0..2 {
+            assert_eq!(fifo.line(), "cleans up");
+            gate.open();
+            assert_eq!(fifo.line(), "0");
+        }
+        Output::finish(stop, "stop").ok();
+        fifo.end();
     }
 }
 
