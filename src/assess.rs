@@ -311,8 +311,7 @@ impl Observer {
         };
         let executed = sidecar.executed;
         let outcome = sidecar.counting(supervised).or(told);
-        let same_place = launch.identity.place.boot_id == self.here().boot_id
-            && launch.identity.place.pid_ns == self.here().pid_ns;
+        let same_place = self.shares_pids(&launch);
         let blind = || format!("cannot look at the processes of job {}", launch.id);
         let leader =
             if same_place { self.leader(&launch, supervised).with_context(blind)? } else { Leader::Gone };
@@ -391,17 +390,12 @@ impl Observer {
         outcome: &Option<Outcome>,
         leader: &Leader,
     ) -> io::Result<Members> {
-        let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
         // A supervisor that saw nothing left at its leader's end has said so, and nothing can come back.
         if outcome.as_ref().is_some_and(|outcome| !outcome.lingering) {
             return Ok(Members::default());
         }
         if supervised && !(launch.adopted && outcome.is_some()) {
-            let proven = if outcome.is_some() {
-                members::supervised(launch.supervisor.pid, &mark, None)?
-            } else {
-                Vec::new()
-            };
+            let proven = if outcome.is_some() { self.descendants(launch)? } else { Vec::new() };
             return Ok(Members { proven, unproven: Vec::new() });
         }
         let bearer = match leader {
@@ -413,6 +407,21 @@ impl Observer {
             _ => Bearer::Open,
         };
         self.provable(launch, bearer)
+    }
+
+    /// What descends from the supervisor of a run. Nothing in another PID namespace, where its number is another's.
+    pub fn descendants(&self, launch: &Launch) -> io::Result<Vec<Stat>> {
+        if !self.shares_pids(launch) {
+            return Ok(Vec::new());
+        }
+        let mark = RunMark::new(&launch.id, launch.run, self.dir.path());
+        members::supervised(launch.supervisor.pid, &mark, None)
+    }
+
+    /// Whether a PID means the same here as in the record of this run.
+    pub fn shares_pids(&self, launch: &Launch) -> bool {
+        let (there, here) = (&launch.identity.place, self.here());
+        (&there.boot_id, there.pid_ns) == (&here.boot_id, here.pid_ns)
     }
 
     /// Every process that can be proven to belong to this unsupervised run, now.

@@ -14,7 +14,7 @@ use crate::bytes::Bytes;
 use crate::fs::RunLock;
 use crate::job::{Cause, End, Launch, Outcome};
 use crate::ledger::{self, Patience, Record};
-use crate::members::{self, RunMark};
+use crate::members;
 use crate::paths::StateDir;
 use crate::state::State;
 use crate::sys::handle::Handle;
@@ -125,11 +125,8 @@ fn carry_out(order: &Order) -> Result<Vec<i32>> {
     };
     let _ = ledger::append(&observer.dir, &[note], Patience::Command, false);
     let look = || -> Result<Vec<Stat>> {
-        let found = if supervised {
-            supervised_members(&observer, &launch)?
-        } else {
-            provable_now(&observer, &launch)?
-        };
+        let found =
+            if supervised { observer.descendants(&launch)? } else { provable_now(&observer, &launch)? };
         let never = members::untouchable(&proc::table()?, proc::own_stat()?.id());
         Ok(found.into_iter().filter(|stat| !never.contains(&stat.pid)).collect())
     };
@@ -146,12 +143,6 @@ fn carry_out(order: &Order) -> Result<Vec<i32>> {
         record_orphan_end(&observer, launch, order.cause)?;
     }
     Ok(left.iter().map(|stat| stat.pid).collect())
-}
-
-/// What descends from the run's supervisor.
-pub fn supervised_members(observer: &Observer, launch: &Launch) -> io::Result<Vec<Stat>> {
-    let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
-    members::supervised(launch.supervisor.pid, &mark, None)
 }
 
 /// The provable members now, the leader among them if it still is the one recorded.

@@ -16,7 +16,6 @@ use regex_lite::Regex;
 
 use crate::assess::Observer;
 use crate::job::Launch;
-use crate::members::{self, RunMark};
 use crate::output::{self, Watched};
 use crate::sys::clock;
 use crate::sys::handle::Handle;
@@ -194,8 +193,7 @@ fn listens(observer: &Observer, launch: &Launch, port: u16) -> bool {
     if listeners.none() {
         return false;
     }
-    let mark = RunMark::new(&launch.id, launch.run, observer.dir.path());
-    let members = members::supervised(launch.supervisor.pid, &mark, None).unwrap_or_default();
+    let members = observer.descendants(launch).unwrap_or_default();
     members.iter().any(|stat| listeners.held_by(stat.pid))
 }
 

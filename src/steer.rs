@@ -11,7 +11,7 @@ use nix::libc;
 use crate::assess::{Assessed, Observer};
 use crate::control::{Control, Request};
 use crate::fs::RunLock;
-use crate::helper::{HELPER_WAIT, Helper, Order, supervised_members};
+use crate::helper::{HELPER_WAIT, Helper, Order};
 use crate::job::{Cause, Launch};
 use crate::store::Sidecar;
 use crate::sys::clock;
@@ -107,8 +107,10 @@ impl Asked {
             How::Already => Ok(Stopped { job, survivors: Vec::new(), unsupervised: false, already: true }),
             How::NotOurs => {
                 let why = job.judgement.why;
+                let here = observer.shares_pids(&job.launch);
                 let survivors = proc::stat(job.launch.identity.pid)
                     .ok()
+                    .filter(|_| here)
                     .map(|stat| (stat, why.to_owned()))
                     .into_iter()
                     .collect();
@@ -161,7 +163,7 @@ fn finish_supervised(
         let helper = start_helper(observer, &after.launch, stop)?;
         return finish_helper(observer, after.launch, &helper, stop);
     }
-    let left = if ended { after.members.clone() } else { supervised_members(observer, &after.launch)? };
+    let left = if ended { after.members.clone() } else { observer.descendants(&after.launch)? };
     let survivors = left.into_iter().map(|stat| (stat.clone(), reason(&stat))).collect();
     Ok(Stopped { job: after, survivors, unsupervised: !supervised, already: false })
 }
@@ -170,7 +172,9 @@ fn finish_supervised(
 /// help, the job is killed directly. SIGCONT is the one signal a supervisor may get. True if it has ended.
 fn wake(observer: &Observer, job: &Assessed, stop: Stop) -> Result<bool> {
     let exit = job.exit.as_ref().context("the exit sidecar is gone")?;
-    if let Ok(Some(supervisor)) = Handle::proven(job.launch.supervisor) {
+    // Elsewhere its number and its start time may be somebody else's.
+    let here = job.launch.identity.place.comparable(observer.here());
+    if let (true, Ok(Some(supervisor))) = (here, Handle::proven(job.launch.supervisor)) {
         supervisor.signal(libc::SIGCONT)?;
     }
     let control = request(observer, &job.launch, stop, HEAR_WAIT)?;

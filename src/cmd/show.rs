@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::job::{Launch, Outcome};
 use crate::ledger;
 use crate::lookup;
-use crate::members::{self, RunMark};
+use crate::members;
 use crate::store::{self, Sidecar};
 use crate::sys::clock::ticks_per_second;
 use crate::sys::proc::{self, Stat};
@@ -114,11 +114,7 @@ pub fn processes(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {
     if !job.judgement.supervised || job.launch.adopted {
         return if job.state().is_final() { Ok(Vec::new()) } else { living(app, job) };
     }
-    members::supervised(
-        job.launch.supervisor.pid,
-        &RunMark::new(job.id(), job.launch.run, app.dir().path()),
-        None,
-    )
+    app.observer.descendants(&job.launch)
 }
 
 fn living(app: &App, job: &Assessed) -> std::io::Result<Vec<Stat>> {

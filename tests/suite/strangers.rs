@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Child, Stdio};
 
+use nix::libc;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
@@ -41,6 +42,35 @@ impl Drop for Stranger {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn a_supervisor_of_another_namespace_is_not_looked_for_in_this_one() {
+    let env = TestEnv::new();
+    let mut fifo = env.fifo("life");
+    let id = env.sleeper(&[], &mut fifo);
+    let supervisor = env.supervisor(&id);
+    supervisor.signal(libc::SIGSTOP);
+    // Here its number and its start time are a stranger's, which has been stopped, or has a child.
+    let stranger = Stranger::new(&env, &["sleep", "1000"]);
+    process::Process::open(stranger.pid()).unwrap().signal(libc::SIGSTOP);
+    crate::env::eventually("the stranger is stopped", || process::is_stopped(stranger.pid()));
+    let forge = |pid: i32| {
+        env.forge(&id, |launch| {
+            launch["identity"]["place"]["pid_ns"] = json!(7);
+            launch["identity"]["pid"] = json!(stranger.pid());
+            launch["supervisor"] = json!({"pid": pid, "start_time": process::start_of(pid).unwrap()});
+        });
+    };
+    forge(i32::try_from(std::process::id()).unwrap());
+    assert_eq!(env.job(&id)["processes"], json!([]));
+    forge(stranger.pid());
+    let stopped = env.json_of(["stop", "-t", "0", &id], 1);
+    assert_eq!((&stopped[0]["state"], &stopped[0]["survivors"]), (&json!("running"), &json!([])));
+    assert!(process::is_stopped(stranger.pid()));
+    supervisor.signal(libc::SIGCONT);
+    fifo.end();
+    supervisor.wait();
 }
 
 /// lionagi#3402, pueue#302, atuin#4034
