@@ -171,8 +171,8 @@ impl Observer {
         }
         match self.record_interrupted(assessed.launch.clone()) {
             Ok(settled) => Ok(settled),
-            // A state directory that cannot be written is still told the truth about.
-            Err(error) if cannot_write(&error) => Ok(assessed),
+            // A state directory that cannot be written is still told the truth about, and a run that is kept locked.
+            Err(error) if cannot_write(&error) || any_io(&error, &[io::ErrorKind::TimedOut]) => Ok(assessed),
             Err(error) => Err(error),
         }
     }
@@ -237,7 +237,12 @@ impl Observer {
     /// The end of a run is in the ledger before what comes next, a pruning or another run. The caller holds `op`.
     pub fn finish(&self, job: Assessed) -> Result<()> {
         job.let_supervisor_finish()?;
-        self.tell_ledger_locked(job).map(drop)
+        match self.tell_ledger_locked(job)? {
+            Some(job) if job.outcome.is_none() => {
+                bail!("the end of job {} cannot be recorded: a process holds its lock (try again)", job.id())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Records an outcome in sidecar and ledger. The caller holds the run's lock.
@@ -482,9 +487,10 @@ pub fn alive(id: ProcessId, comparable: bool) -> Option<bool> {
 }
 
 pub fn cannot_write(error: &anyhow::Error) -> bool {
-    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
+    any_io(error, &[io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem])
+}
+
+fn any_io(error: &anyhow::Error, kinds: &[io::ErrorKind]) -> bool {
+    let mut errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.any(|error| kinds.contains(&error.kind()))
 }

@@ -34,12 +34,26 @@ fn fcntl(file: &impl AsFd, command: libc::c_int, request: &mut libc::flock) -> R
     Errno::result(unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, request) }).map(drop)
 }
 
-/// Takes the lock if nobody holds it.
+/// How long those that wait for a lock may take to let go of it once they have it.
+const WAITERS_TURN: Duration = Duration::from_secs(2);
+
+/// Takes the lock if nobody holds it. Whoever has just been woken by its end holds it for a moment, and is waited for.
 pub fn attempt(file: &impl AsFd, bytes: Range<i64>) -> io::Result<bool> {
-    match fcntl(file, libc::F_OFD_SETLK, &mut request(bytes, WRITE)) {
-        Ok(()) => Ok(true),
-        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-        Err(error) => Err(error.into()),
+    let begun = clock::instant();
+    loop {
+        match fcntl(file, libc::F_OFD_SETLK, &mut request(bytes.clone(), WRITE)) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EAGAIN | Errno::EACCES) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if held(file, bytes.clone())? {
+            return Ok(false);
+        }
+        if begun.elapsed() > WAITERS_TURN {
+            let why = "a process that waits for the job keeps it locked (is it stopped?)";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -47,9 +61,9 @@ pub fn release(file: &impl AsFd, bytes: Range<i64>) -> io::Result<()> {
     Ok(fcntl(file, libc::F_OFD_SETLK, &mut request(bytes, FREE))?)
 }
 
-/// Whether somebody else holds it; nothing is taken by asking.
+/// Whether somebody else has taken it; nothing is taken by asking, and who waits for its end does not count.
 pub fn held(file: &impl AsFd, bytes: Range<i64>) -> io::Result<bool> {
-    let mut request = request(bytes, WRITE);
+    let mut request = request(bytes, READ);
     fcntl(file, libc::F_OFD_GETLK, &mut request)?;
     Ok(request.l_type != FREE)
 }

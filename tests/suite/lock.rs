@@ -5,7 +5,26 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{FcntlArg, Flock, FlockArg, fcntl};
+use nix::libc;
+
+/// Holds the lock of a run as one does that was waiting for its end.
+pub(crate) struct Waiter(#[expect(dead_code, reason = "held, not used")] File);
+
+impl Waiter {
+    pub(crate) fn of(exit: &Path) -> Self {
+        let file = File::open(exit).unwrap();
+        let whole = libc::flock {
+            l_type: libc::F_RDLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)).unwrap();
+        Self(file)
+    }
+}
 
 pub(crate) struct Held(#[expect(dead_code, reason = "held, not used")] Flock<File>);
 

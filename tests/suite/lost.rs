@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::env::{Output, TestEnv};
-use crate::lock::Held;
+use crate::lock::{Held, Waiter};
 use crate::process::{self, is_alive};
 
 /// hcom-mcp#9, openai/codex#29593
@@ -64,6 +64,29 @@ fn case_14_a_status_that_nobody_saw_is_never_0() {
         assert!(job["exit_code"].is_null() && job["signal"].is_null());
         assert_eq!(job["executed"], true);
     }
+}
+
+#[test]
+fn who_waits_for_a_run_does_not_keep_its_end_from_being_recorded() {
+    let env = TestEnv::new();
+    env.outlive(["events", "--reader", "inbox"]).ok();
+    for next in ["prune", "restart"] {
+        let mut fifo = env.fifo(next);
+        let id = env.sleeper(&[], &mut fifo);
+        env.kill_unseen(&id);
+        fifo.end();
+        // A waiter that was stopped right after its lock had come.
+        let waiter = Waiter::of(&env.run_dir(&id, 1).join("exit.json"));
+        let refused = env.outlive([next, &id]);
+        assert!(refused.code != 0 && refused.stderr.contains("keeps it locked"), "{refused:#?}");
+        assert_eq!(env.state_of(&id), "interrupted");
+        drop(waiter);
+        env.outlive([next, &id]).ok();
+    }
+    let events = env.outlive(["events", "--reader", "inbox"]).ok().stdout;
+    let kinds = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone());
+    let told = ["launched", "interrupted", "pruned", "launched", "interrupted", "launched", "restarted"];
+    assert_eq!(kinds.collect::<Vec<_>>(), told);
 }
 
 /// hermes-agent#31980
