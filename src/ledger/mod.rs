@@ -66,8 +66,10 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
         text.extend(record.line(seq).context("cannot encode a ledger record")?);
     }
     if let Err(error) = ledger.write_all(&text) {
-        // A full disk may have taken a part of the line: take back what is ours while the lock is held.
-        let _ = ledger.set_len(len);
+        // A full disk may have taken a part: half a line is taken back while the lock is held. A whole one may have been
+        // read by now, and its number must not be used again.
+        let taken = ledger.metadata().map_or(0, |meta| meta.len().saturating_sub(len));
+        let _ = ledger.set_len(len + whole_lines(&text, taken));
         return Err(error).with_context(|| format!("cannot write to the ledger {}", dir.ledger().display()));
     }
     let added = u64::try_from(text.len()).unwrap_or_default();
@@ -75,6 +77,12 @@ pub fn append(dir: &StateDir, records: &[Record], patience: Patience, sync: bool
     drop(lock);
     fs::flush(&ledger, sync).context("cannot flush the ledger to the disk")?;
     Ok(seq)
+}
+
+/// How much of what has been taken of a text are whole lines.
+fn whole_lines(text: &[u8], taken: u64) -> u64 {
+    let taken = usize::try_from(taken).unwrap_or(usize::MAX).min(text.len());
+    memchr::memrchr(b'\n', &text[..taken]).map_or(0, |end| end as u64 + 1)
 }
 
 fn lock(dir: &StateDir, patience: Patience) -> Result<Flock> {

@@ -35,6 +35,12 @@ fn outcome() -> Outcome {
     Outcome { exit_code: Some(7), ..Outcome::bare(End::Exited, None, "2020-01-01T00:00:01.000Z".to_owned()) }
 }
 
+#[test]
+fn of_what_a_full_disk_took_whole_lines_stay() {
+    let of = |taken| whole_lines(b"\nab\ncd\n", taken);
+    assert_eq!([0, 1, 2, 3, 4, 6, 7, 99].map(of), [0, 1, 1, 1, 4, 4, 7, 7]);
+}
+
 fn text(records: &[(u64, Record)]) -> Vec<u8> {
     records.iter().flat_map(|(seq, record)| record.line(*seq).unwrap()).collect()
 }
