@@ -25,14 +25,20 @@ pub fn events(app: &App, args: &Events) -> Result<Exit> {
     // Two readers of one name would both tell the same, each once.
     let _alone = match &args.reader {
         Some(name) => {
-            // A position is kept from the first call on.
             app.dir().prepare()?;
             Some(reader_lock(app.dir(), name)?)
         }
         None => None,
     };
     let mut seen = match &args.reader {
-        Some(name) => read_position(app.dir(), name)?,
+        Some(name) => match read_position(app.dir(), name)? {
+            Some(seen) => seen,
+            None => {
+                // What comes is kept for it from the first call on, even if there is nothing yet.
+                write_position(app.dir(), name, 0, app.observer.sync)?;
+                0
+            }
+        },
         None => args.since.unwrap_or(0),
     };
     settle(app)?;
@@ -127,14 +133,16 @@ fn reader_lock(dir: &StateDir, name: &str) -> Result<fs::Flock> {
     fs::Flock::take(&dir.readers().join(format!(".{name}")), &format!("the reader '{name}'"))
 }
 
-fn read_position(dir: &StateDir, name: &str) -> Result<u64> {
+/// None of a reader that has not called yet.
+fn read_position(dir: &StateDir, name: &str) -> Result<Option<u64>> {
     let path = dir.readers().join(name);
     match fs::read_regular(&path) {
         Ok(raw) => String::from_utf8_lossy(&raw)
             .trim()
             .parse()
+            .map(Some)
             .with_context(|| format!("{} does not hold a number; correct or delete it", path.display())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
@@ -157,5 +165,5 @@ pub fn slowest_reader(dir: &StateDir) -> u64 {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| check_name(name).is_ok());
-    names.map(|name| read_position(dir, &name).unwrap_or(0)).min().unwrap_or(u64::MAX)
+    names.map(|name| read_position(dir, &name).ok().flatten().unwrap_or(0)).min().unwrap_or(u64::MAX)
 }

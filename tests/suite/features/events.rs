@@ -25,6 +25,16 @@ fn ended(env: &TestEnv) -> String {
 }
 
 #[test]
+fn what_comes_is_kept_for_a_reader_that_has_found_nothing_yet() {
+    let env = TestEnv::new();
+    env.outlive(["events", "--reader", "inbox"]).ok();
+    let id = ended(&env);
+    env.outlive(["prune", &id]).ok();
+    let kinds = events(&env, &["--reader", "inbox"]).into_iter().map(|event| event["kind"].clone());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["launched", "exited", "pruned"]);
+}
+
+#[test]
 fn a_reader_that_keeps_the_number_sees_each_record_once() {
     let env = TestEnv::new();
     ended(&env);
