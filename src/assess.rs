@@ -149,17 +149,7 @@ impl Observer {
 
     /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
     pub fn ended(&self, launch: Box<Launch>, outcome: Outcome) -> Assessed {
-        let evidence = Evidence {
-            here: self.here().clone(),
-            shared_fs: false,
-            supervised: false,
-            outcome: Some(outcome.clone()),
-            executed: true,
-            leader: Leader::Gone,
-            members: 0,
-            unproven: 0,
-        };
-        let judgement = judge(&launch, &evidence);
+        let judgement = Judgement::over(&launch.identity.place, &outcome, self.here());
         Assessed { launch, judgement, outcome: Some(outcome), members: Vec::new(), exit: None }
     }
 

@@ -26,6 +26,7 @@ pub mod helper;
 pub mod job;
 pub mod launch;
 pub mod ledger;
+pub mod listing;
 pub mod lookup;
 pub mod members;
 pub mod output;

@@ -121,6 +121,10 @@ impl StateDir {
         self.path.join("ledger.lock")
     }
 
+    pub fn listing(&self) -> PathBuf {
+        self.path.join("listing")
+    }
+
     pub fn jobs(&self) -> PathBuf {
         self.path.join("jobs")
     }

@@ -141,6 +141,9 @@ pub struct Evidence {
     pub unproven: usize,
 }
 
+/// How the state of a run is known that has its end recorded.
+const RECORDED: &str = "the exit sidecar counts";
+
 /// What may be said of a run, and by `why` how it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
@@ -153,6 +156,17 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Of a run that has ended, of which nothing is left.
+    pub fn over(there: &Place, outcome: &Outcome, here: &Place) -> Self {
+        Self {
+            state: outcome.state.into(),
+            identity: gone_from(there, here),
+            cause: outcome.cause,
+            supervised: false,
+            why: RECORDED,
+        }
+    }
+
     /// Whether processes of this run may be signalled by somebody who is not its supervisor.
     pub fn may_signal(&self) -> bool {
         self.identity == Verdict::Owned
@@ -183,12 +197,7 @@ pub fn judge(launch: &Launch, evidence: &Evidence) -> Judgement {
                 "the leader's exit is recorded and members still live",
             )
         } else {
-            say(
-                outcome.state.into(),
-                ended_identity(launch, evidence),
-                outcome.cause,
-                "the exit sidecar counts",
-            )
+            say(outcome.state.into(), ended_identity(launch, evidence), outcome.cause, RECORDED)
         };
     }
     if !evidence.here.known() {
@@ -360,20 +369,26 @@ fn unsupervised(
 /// The identity shown beside a final state.
 fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
     let (there, here) = (&launch.identity.place, &evidence.here);
+    match (&evidence.leader, gone_from(there, here)) {
+        (Leader::Gone, verdict) | (_, verdict @ (Verdict::Stale | Verdict::Unverified)) => verdict,
+        // Ticks of another time namespace cannot be compared.
+        (Leader::Alive(seen), _)
+            if there.time_ns == here.time_ns && seen.start_time != launch.identity.start_time =>
+        {
+            Verdict::Recycled
+        }
+        (Leader::Alive(_) | Leader::Hidden, _) => Verdict::Unverified,
+    }
+}
+
+/// The same of one whose number is nobody's now: it depends on where it ran alone.
+pub fn gone_from(there: &Place, here: &Place) -> Verdict {
     if !here.known() || !there.names_boots_as(here) {
-        return Verdict::Unverified;
-    }
-    if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {
-        return Verdict::Stale;
-    }
-    // Ticks of another time namespace cannot be compared.
-    if there.time_ns != here.time_ns {
-        return if evidence.leader == Leader::Gone { Verdict::Gone } else { Verdict::Unverified };
-    }
-    match &evidence.leader {
-        Leader::Alive(seen) if seen.start_time != launch.identity.start_time => Verdict::Recycled,
-        Leader::Alive(_) | Leader::Hidden => Verdict::Unverified,
-        Leader::Gone => Verdict::Gone,
+        Verdict::Unverified
+    } else if there.boot_id != here.boot_id || there.pid_ns != here.pid_ns {
+        Verdict::Stale
+    } else {
+        Verdict::Gone
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assess::{Assessed, Observer, alive};
 use crate::bytes::Bytes;
@@ -18,11 +18,29 @@ pub const SCHEMA: u32 = 1;
 /// The job object.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobView {
+    #[serde(flatten)]
+    pub facts: Facts,
+    #[serde(flatten)]
+    pub now: Now,
+    /// What a command did about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'static str>,
+    /// Processes that are still alive although they should not be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<Vec<Survivor>>,
+    /// The wait was over before the job was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<bool>,
+}
+
+/// What stays as it is once a run is over. Whoever changes a field, its name or its place here has listings that were
+/// kept made anew: [`crate::listing::VERSION`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
     pub schema: u32,
     pub id: String,
     pub name: Option<String>,
     pub state: &'static str,
-    pub identity: &'static str,
     pub cause: Option<Cause>,
     pub run: u32,
     pub argv: Vec<Bytes>,
@@ -38,25 +56,34 @@ pub struct JobView {
     pub core_dumped: bool,
     pub executed: Option<bool>,
     pub supervisor: ProcessView,
-    pub owner: Option<ProcessView>,
     pub labels: BTreeMap<String, String>,
     pub started_at: String,
     pub ended_at: Option<String>,
     pub duration_ms: Option<u64>,
     pub max_rss_bytes: Option<u64>,
     pub cpu_ms: Option<u64>,
-    pub output: OutputView,
-    /// What a command did about it, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<&'static str>,
+    /// Why it ended so, or why a command did what it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Processes that are still alive although they should not be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub survivors: Option<Vec<Survivor>>,
-    /// The wait was over before the job was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timed_out: Option<bool>,
+}
+
+/// What has to be looked at each time, also of a run that is over.
+#[derive(Clone, Debug, Serialize)]
+pub struct Now {
+    pub identity: &'static str,
+    pub owner: Option<ProcessView>,
+    pub output: OutputView,
+}
+
+/// Where to look for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traces {
+    pub owner: Option<ProcessId>,
+    pub output: Bytes,
+    pub output_offset: u64,
+    pub max_output: Option<u64>,
+    /// Every writer has gone: what the file holds is all there will be.
+    pub complete: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -97,12 +124,24 @@ impl JobView {
         Self::made_of(*job.launch, job.outcome, &job.judgement, observer)
     }
 
-    fn made_of(launch: Launch, outcome: Option<Outcome>, judgement: &Judgement, observer: &Observer) -> Self {
+    fn made_of(
+        mut launch: Launch,
+        outcome: Option<Outcome>,
+        judgement: &Judgement,
+        observer: &Observer,
+    ) -> Self {
+        let traces = Traces::take(&mut launch, outcome.as_ref(), judgement.state);
+        let comparable = launch.identity.place.comparable(observer.here());
+        let now = Now::look(traces, judgement.identity, comparable);
+        let facts = Facts::new(launch, outcome, judgement, observer);
+        Self { facts, now, action: None, survivors: None, timed_out: None }
+    }
+}
+
+impl Facts {
+    pub fn new(launch: Launch, outcome: Option<Outcome>, judgement: &Judgement, observer: &Observer) -> Self {
         let Judgement { state, identity, supervised, .. } = *judgement;
-        let here = observer.here();
-        let place = &launch.identity.place;
-        let comparable = place.comparable(here);
-        let process = |id: ProcessId| ProcessView { pid: id.pid, alive: alive(id, comparable) };
+        let (place, here) = (&launch.identity.place, observer.here());
         // A time namespace has a boot clock of its own; a PID namespace has not.
         let same_clock = (&place.boot_id, place.time_ns) == (&here.boot_id, here.time_ns);
         let running = || clock::boottime_ms().checked_sub(launch.boottime_ms).filter(|_| same_clock);
@@ -115,14 +154,12 @@ impl JobView {
             None if state.leader_lives() => running(),
             None => None,
         };
-        let (bytes, status) = output(&launch, state, outcome.as_ref());
         let signal = outcome.as_ref().and_then(|outcome| outcome.signal);
         Self {
             schema: SCHEMA,
             id: launch.id,
             name: launch.name,
             state: state.word(),
-            identity: identity.word(),
             cause: judgement.cause,
             run: launch.run,
             argv: launch.argv,
@@ -137,45 +174,65 @@ impl JobView {
             core_dumped: outcome.as_ref().is_some_and(|outcome| outcome.core_dumped),
             executed,
             supervisor: ProcessView { pid: launch.supervisor.pid, alive: Some(supervised) },
-            owner: launch.owner.map(process),
             labels: launch.labels,
             started_at: launch.at,
             duration_ms,
             max_rss_bytes: outcome.as_ref().and_then(|outcome| outcome.max_rss_bytes),
             cpu_ms: outcome.as_ref().and_then(|outcome| outcome.cpu_ms),
-            output: OutputView { path: launch.output, bytes, status },
-            action: None,
-            survivors: None,
-            timed_out: None,
             ended_at: outcome.as_ref().map(|outcome| outcome.at.clone()),
             reason: outcome.and_then(|outcome| outcome.reason),
         }
     }
 }
 
-/// The size of the output and what it is worth: it is complete once the run has ended and every writer is gone.
-fn output(launch: &Launch, state: State, outcome: Option<&Outcome>) -> (Option<u64>, &'static str) {
-    let Ok(meta) = std::fs::metadata(launch.output.as_path()) else { return (None, "unavailable") };
-    let status = match (state, outcome) {
-        _ if capped(launch, &meta) => "truncated",
-        (State::Exited | State::Stopped | State::Failed, _) => "complete",
-        // A status of its own making, though nobody asked: every writer had gone before it was recorded.
-        (State::Interrupted, Some(outcome))
-            if outcome.state == End::Interrupted && outcome.exit_code.or(outcome.signal).is_some() =>
-        {
-            "complete"
+impl Traces {
+    /// Takes the path of the output out of the launch.
+    pub fn take(launch: &mut Launch, outcome: Option<&Outcome>, state: State) -> Self {
+        let complete = match (state, outcome) {
+            (State::Exited | State::Stopped | State::Failed, _) => true,
+            // A status of its own making, though nobody asked: every writer had gone before it was recorded.
+            (State::Interrupted, Some(outcome)) => {
+                outcome.state == End::Interrupted && outcome.exit_code.or(outcome.signal).is_some()
+            }
+            _ => false,
+        };
+        Self {
+            owner: launch.owner,
+            output: std::mem::take(&mut launch.output),
+            output_offset: launch.output_offset,
+            max_output: launch.options.max_output,
+            complete,
         }
-        _ => "partial",
-    };
-    (Some(meta.len()), status)
+    }
+
+    /// The size of the output and what it is worth.
+    fn output(self) -> OutputView {
+        let Ok(meta) = std::fs::metadata(self.output.as_path()) else {
+            return OutputView { path: self.output, bytes: None, status: "unavailable" };
+        };
+        let status = match (self.capped(&meta), self.complete) {
+            (true, _) => "truncated",
+            (false, true) => "complete",
+            (false, false) => "partial",
+        };
+        OutputView { path: self.output, bytes: Some(meta.len()), status }
+    }
+
+    /// Whether the cap on the output has freed a part of the file.
+    fn capped(&self, meta: &std::fs::Metadata) -> bool {
+        let Some(cap) = self.max_output else { return false };
+        let written = meta.len().saturating_sub(self.output_offset);
+        let on_disk = std::os::unix::fs::MetadataExt::blocks(meta) * 512;
+        written > cap.saturating_add(crate::supervisor::HEAD) && on_disk < meta.len() / 4096 * 4096
+    }
 }
 
-/// Whether the cap on the output has freed a part of the file.
-fn capped(launch: &Launch, meta: &std::fs::Metadata) -> bool {
-    let Some(cap) = launch.options.max_output else { return false };
-    let written = meta.len().saturating_sub(launch.output_offset);
-    let on_disk = std::os::unix::fs::MetadataExt::blocks(meta) * 512;
-    written > cap.saturating_add(crate::supervisor::HEAD) && on_disk < meta.len() / 4096 * 4096
+impl Now {
+    /// `comparable`: whether the owner's PID and start time mean the same here.
+    pub fn look(traces: Traces, identity: Verdict, comparable: bool) -> Self {
+        let owner = traces.owner.map(|id| ProcessView { pid: id.pid, alive: alive(id, comparable) });
+        Self { identity: identity.word(), owner, output: traces.output() }
+    }
 }
 
 /// The command as one line a person can read; words that a shell would split or change are quoted.
@@ -194,6 +251,7 @@ pub fn command_line(argv: &[Bytes]) -> String {
 
 /// The state with what is worth knowing beside it: `exited 7`, `stopped SIGTERM`, `interrupted reboot`.
 pub fn state_words(view: &JobView) -> String {
+    let view = &view.facts;
     let mut words = view.state.to_owned();
     let mut add = |word: &str| {
         words.push(' ');

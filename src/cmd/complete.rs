@@ -197,7 +197,7 @@ impl Place {
 
     fn describe(&self, job: &Assessed) -> String {
         let view = JobView::new(job, &self.observer);
-        let text = format!("{}: {}", state_words(&view), command_line(&view.argv));
+        let text = format!("{}: {}", state_words(&view), command_line(&view.facts.argv));
         match text.char_indices().nth(WIDTH) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,

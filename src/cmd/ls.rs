@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
-use super::App;
+use super::{App, JsonArray};
 use crate::assess::Assessed;
 use crate::cli::Ls;
 use crate::exit::Exit;
 use crate::ledger;
+use crate::listing::{self, Listed, Listing};
 use crate::lookup;
 use crate::paths::StateDir;
 use crate::sys::clock;
@@ -37,6 +38,12 @@ pub fn ls(app: &App, args: &Ls) -> Result<Exit> {
 }
 
 fn once(app: &App, args: &Ls) -> Result<Exit> {
+    let filtered =
+        !(args.jobs.is_empty() && args.labels.is_empty() && args.state.is_empty() && args.owner.is_none());
+    let all_as_json = args.all && app.json && !filtered;
+    if all_as_json && let Some(listing) = Listing::open(&app.observer) {
+        return print_listing(app, listing);
+    }
     let ended_too = args.all || !args.state.is_empty() || !args.jobs.is_empty();
     let mut exit = Exit::Done;
     let book = app.book()?;
@@ -71,19 +78,40 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
         tidy(app, lines, shown.len());
     }
     if app.json {
-        super::print_json_array(shown.into_iter().map(|job| JobView::of(job, &app.observer)))?;
+        let mut array = JsonArray::begin();
+        for job in shown {
+            if !array.add(&JobView::of(job, &app.observer))? {
+                break;
+            }
+        }
+        array.end()?;
+        if all_as_json && listing::worth_keeping(lines, lines) {
+            listing::keep(&app.observer);
+        }
     } else if args.quiet {
         let ids: String = shown.iter().map(|job| format!("{}\n", job.launch.id)).collect();
         super::print(ids.as_bytes())?;
     } else {
         print_table(app, &shown)?;
-        let filtered = !(args.jobs.is_empty()
-            && args.labels.is_empty()
-            && args.state.is_empty()
-            && args.owner.is_none());
         tell_hidden(&hidden, (shown.is_empty() && !filtered).then(|| app.dir()));
     }
     Ok(exit)
+}
+
+/// The same as for every job by itself.
+fn print_listing(app: &App, listing: Listing) -> Result<Exit> {
+    let Listing { read, lines, jobs, .. } = listing;
+    let tidied = tidy(app, lines, jobs);
+    let mut array = JsonArray::begin();
+    listing.each(|job| match job {
+        Listed::Over(text) => array.add_text(text),
+        Listed::Entry(entry) => array.add(&JobView::of(app.assess_entry(entry.clone(), true), &app.observer)),
+    })?;
+    array.end()?;
+    if tidied || listing::worth_keeping(read, lines) {
+        listing::keep(&app.observer);
+    }
+    Ok(Exit::Done)
 }
 
 fn print_table(app: &App, jobs: &[Assessed]) -> Result<()> {
@@ -93,13 +121,13 @@ fn print_table(app: &App, jobs: &[Assessed]) -> Result<()> {
     let row = |job: &Assessed| {
         let view = JobView::new(job, &app.observer);
         vec![
-            view.id.clone(),
-            view.name.clone().unwrap_or_else(|| "-".to_owned()),
+            view.facts.id.clone(),
+            view.facts.name.clone().unwrap_or_else(|| "-".to_owned()),
             state_words(&view),
-            view.pid.to_string(),
-            view.duration_ms.map_or_else(|| "-".to_owned(), show_duration),
-            ago(&view.started_at),
-            command_line(&view.argv),
+            view.facts.pid.to_string(),
+            view.facts.duration_ms.map_or_else(|| "-".to_owned(), show_duration),
+            ago(&view.facts.started_at),
+            command_line(&view.facts.argv),
         ]
     };
     let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
@@ -128,11 +156,11 @@ fn tell_hidden(hidden: &[Assessed], nothing_in: Option<&StateDir>) {
     }
 }
 
-/// Folds the ledger where that saves much. Best effort: a listing does not fail for it.
-fn tidy(app: &App, lines: usize, jobs: usize) {
-    if ledger::worth_compacting(lines, jobs) {
-        let _ = ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync);
-    }
+/// Folds the ledger where that saves much; whether it did. Best effort: a listing does not fail for it.
+fn tidy(app: &App, lines: usize, jobs: usize) -> bool {
+    let worth = ledger::worth_compacting(lines, jobs);
+    let compact = || ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync);
+    worth && compact().is_ok_and(|saved| saved > 0)
 }
 
 /// `3m20s ago`, from an RFC 3339 time.

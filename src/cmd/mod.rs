@@ -14,15 +14,15 @@ pub mod show;
 pub mod stop;
 pub mod wait;
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::assess::{Assessed, Observer};
 use crate::cli::{Cli, Color, Command};
 use crate::exit::{Exit, Refused};
-use crate::ledger::{self, Book};
+use crate::ledger::{self, Book, Entry};
 use crate::lookup;
 use crate::paths::StateDir;
 use crate::sys::spawn::Line;
@@ -96,24 +96,20 @@ impl App {
     pub fn assess_book(&self, book: Book, ended_too: bool) -> Result<Vec<Assessed>> {
         // A damaged ledger is told nothing in passing: it said that nothing was changed, and may be a newer one.
         let sound = book.damage.is_empty();
-        let mut jobs = Vec::new();
-        for entry in book.jobs {
-            let over = entry.is_over();
-            match entry.outcome {
-                Some(outcome) if over => {
-                    if ended_too {
-                        jobs.push(self.observer.ended(entry.launch, outcome));
-                    }
-                }
-                known => {
-                    let job = self.settled(entry.launch, known.is_none() && sound);
-                    if ended_too || !job.state().is_final() {
-                        jobs.push(job);
-                    }
-                }
-            }
+        let assess = |entry: Entry| match ended_too || !entry.is_over() {
+            true => Some(self.assess_entry(entry, sound)).filter(|job| ended_too || !job.state().is_final()),
+            false => None,
+        };
+        Ok(book.jobs.into_iter().filter_map(assess).collect())
+    }
+
+    /// `sound`: the ledger can be told what it does not know of it.
+    pub fn assess_entry(&self, entry: Entry, sound: bool) -> Assessed {
+        let over = entry.is_over();
+        match entry.outcome {
+            Some(outcome) if over => self.observer.ended(entry.launch, outcome),
+            known => self.settled(entry.launch, known.is_none() && sound),
         }
-        Ok(jobs)
     }
 
     /// One job that cannot be judged does not keep the others from being shown, nor does it vanish from among them.
@@ -182,18 +178,58 @@ pub fn print_data(text: &[u8]) -> Result<bool> {
     if std::io::stdout().is_terminal() { print_all(&words::printable_json(text)) } else { print_all(text) }
 }
 
-/// Prints an array as its elements are made, without keeping them.
-pub fn print_json_array<T: Serialize>(values: impl Iterator<Item = T>) -> Result<()> {
-    if std::io::stdout().is_terminal() {
-        return print_json(&values.collect::<Vec<_>>());
+/// A JSON array that is printed as its elements come: there may be very many.
+#[derive(Debug)]
+pub struct JsonArray {
+    text: Vec<u8>,
+    any: bool,
+    terminal: bool,
+}
+
+impl JsonArray {
+    /// How much is printed at a time.
+    const BLOCK: usize = 64 * 1024;
+
+    pub fn begin() -> Self {
+        let mut text = Vec::with_capacity(Self::BLOCK * 2);
+        text.push(b'[');
+        Self { text, any: false, terminal: std::io::stdout().is_terminal() }
     }
-    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    let written = match (&mut serde_json::Serializer::new(&mut out)).collect_seq(values) {
-        Ok(()) => out.write_all(b"\n").and_then(|()| out.flush()),
-        Err(error) if error.is_io() => Err(error.into()),
-        Err(error) => return Err(error).context("cannot encode JSON"),
-    };
-    self::written(written).map(drop)
+
+    pub fn add(&mut self, value: &impl Serialize) -> Result<bool> {
+        self.separate();
+        serde_json::to_writer(&mut self.text, value).context("cannot encode JSON")?;
+        self.pass_on()
+    }
+
+    /// An element that was encoded already.
+    pub fn add_text(&mut self, text: &[u8]) -> Result<bool> {
+        self.separate();
+        self.text.extend_from_slice(text);
+        self.pass_on()
+    }
+
+    fn separate(&mut self) {
+        if std::mem::replace(&mut self.any, true) {
+            self.text.push(b',');
+        }
+    }
+
+    /// False if the reader has gone away.
+    fn pass_on(&mut self) -> Result<bool> {
+        // A terminal gets it as a whole, when it is known to be harmless.
+        if self.terminal || self.text.len() < Self::BLOCK {
+            return Ok(true);
+        }
+        let read = print_all(&self.text)?;
+        self.text.clear();
+        Ok(read)
+    }
+
+    pub fn end(mut self) -> Result<()> {
+        self.text.extend_from_slice(b"]\n");
+        print_data(&self.text).map(drop)
+    }
 }
 
 /// Writes to stdout. A reader that has gone away is no error: there is nobody left to tell.

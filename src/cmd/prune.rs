@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::fs::{self, Flock};
 use crate::job::Launch;
 use crate::ledger::{self, Book, Patience, Record};
+use crate::listing;
 use crate::store;
 use crate::sys::clock;
 use crate::view::JobView;
@@ -67,6 +68,7 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         }
     }
     if !pruned.is_empty() {
+        listing::forget(app.dir());
         ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync)?;
     }
     report(app, &pruned)?;
@@ -77,7 +79,7 @@ fn report(app: &App, views: &[JobView]) -> Result<()> {
     if app.json {
         return super::print_json(views);
     }
-    let ids: String = views.iter().map(|view| format!("{}\n", view.id)).collect();
+    let ids: String = views.iter().map(|view| format!("{}\n", view.facts.id)).collect();
     super::print(ids.as_bytes())
 }
 

@@ -177,7 +177,8 @@ fn one(
             ("stopped", stopped.job, exit)
         }
     };
-    let view = JobView { action: Some(word), reason: Some(why), ..JobView::new(&job, observer) };
+    let mut view = JobView { action: Some(word), ..JobView::new(&job, observer) };
+    view.facts.reason = Some(why);
     Ok(Some((view, exit)))
 }
 
@@ -290,11 +291,11 @@ fn claim(run: &RunDir) -> Result<Claim> {
 }
 
 fn line(view: &JobView, dry_run: bool) -> String {
-    let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let reason = view.reason.clone().unwrap_or_default();
+    let (facts, action) = (&view.facts, view.action.unwrap_or_default());
+    let name = facts.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let reason = facts.reason.clone().unwrap_or_default();
     let would = if dry_run { "would be " } else { "" };
-    let said =
-        format!("{}{name}: {would}{}, {}: {reason}", view.id, view.action.unwrap_or_default(), view.state);
+    let said = format!("{}{name}: {would}{action}, {}: {reason}", facts.id, facts.state);
     words::printable(&said).into_owned() + "\n"
 }
 

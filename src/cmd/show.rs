@@ -152,14 +152,14 @@ fn row(stat: &Stat) -> ProcessRow {
 
 /// What a person is told, line by line.
 fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
-    let view = &whole.job;
+    let JobView { facts: view, now, .. } = &whole.job;
     let name = view.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let supervisor = if view.supervisor.alive == Some(true) { "" } else { " (gone)" };
     let mut lines = vec![
         ("job", format!("{}{name}", view.id)),
-        ("state", state_words(view)),
+        ("state", state_words(&whole.job)),
         ("known by", whole.known_by.to_owned()),
-        ("identity", view.identity.to_owned()),
+        ("identity", now.identity.to_owned()),
         ("run", view.run.to_string()),
         ("command", command_line(&view.argv)),
         ("directory", view.cwd.display()),
@@ -171,7 +171,7 @@ fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
     lines.extend(view.duration_ms.map(|ms| ("lasted", show_duration(ms))));
     lines.extend(whole.on_exit.clone().map(|how| ("on exit", how)));
     lines.extend(view.reason.clone().map(|reason| ("reason", reason)));
-    if let Some(owner) = &view.owner {
+    if let Some(owner) = &now.owner {
         let alive = match owner.alive {
             Some(true) => "alive",
             Some(false) => "gone",
@@ -180,11 +180,11 @@ fn facts(whole: &Whole) -> Vec<(&'static str, String)> {
         lines.push(("owner", format!("pid {} ({alive})", owner.pid)));
     }
     lines.extend(view.labels.iter().map(|(key, value)| ("label", format!("{key}={value}"))));
-    let size = match crate::output::not_a_file(view.output.path.as_path()) {
+    let size = match crate::output::not_a_file(now.output.path.as_path()) {
         Some(what) => what.to_owned(),
-        None => view.output.bytes.map_or_else(|| "gone".to_owned(), show_size),
+        None => now.output.bytes.map_or_else(|| "gone".to_owned(), show_size),
     };
-    lines.push(("output", format!("{} ({size}, {})", view.output.path.display(), view.output.status)));
+    lines.push(("output", format!("{} ({size}, {})", now.output.path.display(), now.output.status)));
     let earlier = whole.runs.iter().filter(|run| run.run != view.run);
     lines.extend(
         earlier

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 
+use serde::{Deserialize, Serialize};
+
 use super::record::{Head, Said, read_line};
 use crate::job::{FORMAT, Launch, Outcome};
 
@@ -46,6 +48,8 @@ pub struct Book {
     pub incomplete: bool,
     /// The highest number among the lines that compaction has dropped.
     compacted: u64,
+    /// The jobs that records tell of out of turn: of a run which no line before does, or of a job that was pruned.
+    pub strays: HashSet<String>,
     /// How many lines the ledger has.
     pub lines: usize,
     /// The last line has no end.
@@ -55,7 +59,30 @@ pub struct Book {
     last_bad: bool,
 }
 
+/// How far a ledger has been read: all that its beginning has to do with what comes after it, but for the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoFar {
+    last_seq: u64,
+    compacted: u64,
+    pub lines: usize,
+}
+
 impl Book {
+    /// Reads on. `open`: the lines so far of the jobs that are still to be known.
+    pub fn resume(so_far: SoFar, open: &[u8], rest: &[u8]) -> Self {
+        let SoFar { last_seq, compacted, lines } = so_far;
+        let mut book = Self { last_seq, compacted, ..Self::default() };
+        book.take_lines(open);
+        book.strays.clear();
+        book.lines = lines;
+        book.take_lines(rest);
+        book.finish()
+    }
+
+    pub fn so_far(&self) -> SoFar {
+        SoFar { last_seq: self.last_seq, compacted: self.compacted, lines: self.lines }
+    }
+
     /// What is known of a ledger that cannot be read at all.
     pub fn unreadable(why: String) -> Self {
         Self { damage: vec![why], ..Self::default() }
@@ -73,7 +100,9 @@ impl Book {
     }
 
     fn launched(&mut self, launch: Box<Launch>) {
-        self.forgotten.remove(&launch.id);
+        if self.forgotten.remove(&launch.id) {
+            self.strays.insert(launch.id.clone());
+        }
         match self.index.get(&launch.id).and_then(|&at| self.jobs.get_mut(at)) {
             Some(entry) if entry.launch.run < launch.run => {
                 *entry = Entry::new(launch);
@@ -87,7 +116,7 @@ impl Book {
     }
 
     fn ended(&mut self, head: &Head, outcome: Outcome, emptied: bool) {
-        if let Some(entry) = self.entry_of(&head.id, head.run) {
+        if let Some(entry) = self.entry_of(head) {
             entry.outcome = Some(outcome);
             entry.ended_seq = Some(head.seq);
             entry.emptied |= emptied;
@@ -122,7 +151,7 @@ impl Book {
         match said {
             Said::Launched(launch) => self.launched(launch),
             Said::Adopted(launch) => {
-                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                if let Some(entry) = self.entry_of(&head) {
                     entry.launch = launch;
                 }
             }
@@ -132,7 +161,7 @@ impl Book {
                 self.ended(&head, folded.outcome, folded.emptied);
             }
             Said::Emptied => {
-                if let Some(entry) = self.entry_of(&head.id, head.run) {
+                if let Some(entry) = self.entry_of(&head) {
                     entry.emptied = true;
                 }
             }
@@ -168,9 +197,15 @@ impl Book {
         self
     }
 
-    fn entry_of(&mut self, id: &str, run: u32) -> Option<&mut Entry> {
-        let at = self.index.get(id)?;
-        self.jobs.get_mut(*at).filter(|entry| entry.launch.run == run)
+    fn entry_of(&mut self, head: &Head) -> Option<&mut Entry> {
+        let known = self.index.get(&*head.id).copied();
+        match known.filter(|&at| self.jobs.get(at).is_some_and(|entry| entry.launch.run == head.run)) {
+            Some(at) => self.jobs.get_mut(at),
+            None => {
+                self.strays.insert(head.id.clone().into_owned());
+                None
+            }
+        }
     }
 }
 

@@ -25,9 +25,9 @@ use crate::job::FORMAT;
 use crate::paths::StateDir;
 use crate::sys::clock;
 
-pub use self::book::{Book, Entry, lines, parse};
+pub use self::book::{Book, Entry, SoFar, lines, parse};
 pub use self::fold::{fold, worth_compacting};
-pub use self::record::{Head, Record};
+pub use self::record::{Head, Record, head};
 
 /// How long an append waits for the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub fn raw(dir: &StateDir) -> Result<Vec<u8>> {
 }
 
 /// With its length; none if there is no ledger yet.
-fn open_to_read(dir: &StateDir) -> Result<Option<(File, u64)>> {
+pub fn open_to_read(dir: &StateDir) -> Result<Option<(File, u64)>> {
     let path = dir.ledger();
     match fs::open_regular(&path) {
         Ok(file) => {
@@ -209,10 +209,7 @@ pub fn read(dir: &StateDir) -> Result<Book> {
             book = read_once(dir)?;
         }
     }
-    let promised = fs::open_regular(&dir.ledger_lock())
-        .ok()
-        .and_then(|file| Known::read(&file))
-        .map_or(0, |known| known.seq);
+    let promised = promised(dir);
     if promised > book.last_seq && book.damage.is_empty() {
         // The lock file may be ahead of what we read if somebody has just appended; never behind.
         book = read_once(dir)?;
@@ -221,6 +218,12 @@ pub fn read(dir: &StateDir) -> Result<Book> {
         }
     }
     Ok(book)
+}
+
+/// The number of the last record that was written, as far as that is known.
+pub fn promised(dir: &StateDir) -> u64 {
+    let lock = fs::open_regular(&dir.ledger_lock()).ok();
+    lock.and_then(|file| Known::read(&file)).map_or(0, |known| known.seq)
 }
 
 fn read_once(dir: &StateDir) -> Result<Book> {

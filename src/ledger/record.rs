@@ -97,6 +97,11 @@ pub(super) fn read_line(line: &[u8]) -> Option<(Head<'_>, Said)> {
     read_usual(line).or_else(|| read_any(line))
 }
 
+/// Only what every line has.
+pub fn head(line: &[u8]) -> Option<Head<'_>> {
+    parse(line)
+}
+
 /// What a ledger is full of, in the form in which we write it, is gone through once. None if this is no such line.
 pub(super) fn read_usual(line: &[u8]) -> Option<(Head<'_>, Said)> {
     let mut head = Head::beginning(line).filter(|head| matches!(&*head.kind, "launched" | "folded"))?;
@@ -111,7 +116,7 @@ pub(super) fn read_usual(line: &[u8]) -> Option<(Head<'_>, Said)> {
 }
 
 pub(super) fn read_any(line: &[u8]) -> Option<(Head<'_>, Said)> {
-    let head = parse::<Head>(line)?;
+    let head = head(line)?;
     let said = match read_body(&head, line) {
         None if head.v > FORMAT => Said::Other,
         body => body?,

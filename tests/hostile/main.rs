@@ -17,6 +17,7 @@ mod clock;
 mod files;
 mod fixtures;
 mod hosts;
+mod listing;
 mod matrix;
 mod places;
 mod power;

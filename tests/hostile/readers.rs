@@ -25,7 +25,7 @@ const LAUNCH: &[u8] = include_bytes!("../fixtures/v1/launch.json");
 const EXIT: &[u8] = include_bytes!("../fixtures/v1/exit.json");
 const STAT: &[u8] = b"7 (a) R 1 (b)) S 3 4 5 0 -1 0 1 2 3 4 10 20 0 0 20 0 2 0 77 99 5 0 0 0 0";
 
-fn bounded(cases: u32) -> ProptestConfig {
+pub(crate) fn bounded(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
@@ -64,7 +64,7 @@ fn seen(book: &Book) -> BTreeMap<String, (Launch, Option<Outcome>, bool)> {
 
 /// One change that a bad disk, a crash or a hand may make.
 #[derive(Clone, Debug)]
-enum Harm {
+pub(crate) enum Harm {
     Flip(Index, u8),
     Cut(Index),
     Drop(Index, usize),
@@ -73,7 +73,7 @@ enum Harm {
     Repeat(Index, usize),
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+pub(crate) fn harm() -> impl Strategy<Value = Harm> {
     let at = any::<Index>;
     prop_oneof![
         (at(), any::<u8>()).prop_map(|(at, byte)| Harm::Flip(at, byte)),
@@ -85,7 +85,7 @@ fn harm() -> impl Strategy<Value = Harm> {
     ]
 }
 
-fn harmed(raw: &[u8], harms: &[Harm]) -> Vec<u8> {
+pub(crate) fn harmed(raw: &[u8], harms: &[Harm]) -> Vec<u8> {
     harms.iter().fold(raw.to_vec(), |mut raw, harm| {
         if raw.is_empty() {
             return raw;
@@ -122,7 +122,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// A record of one of four jobs; some make no sense where they stand, as in a ledger that has lost lines.
-fn record() -> impl Strategy<Value = Value> {
+pub(crate) fn record() -> impl Strategy<Value = Value> {
     let id = prop::sample::select(vec!["a1a1a1a", "b1b1b1b", "c1c1c1c", "d1d1d1d"]);
     let kinds = vec![
         "launched",
@@ -154,7 +154,7 @@ fn record() -> impl Strategy<Value = Value> {
     })
 }
 
-fn line(mut record: Value, seq: usize) -> Vec<u8> {
+pub(crate) fn line(mut record: Value, seq: usize) -> Vec<u8> {
     record["seq"] = seq.into();
     record.to_string().into_bytes()
 }
