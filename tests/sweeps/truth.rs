@@ -78,7 +78,9 @@ pub(crate) fn check(scene: &Scene, printed: &str, story: &Story) -> Verdict {
     for job in jobs.values() {
         honest(job)?;
     }
-    if jobs.len() == 1 && jobs.values().all(|job| job["executed"] == false && job["run"] == 1) {
+    // A job that was forgotten may have been executed all the same.
+    let never = |job: &Value| job["executed"] == false && job["run"] == 1;
+    if jobs.len() == 1 && jobs.values().all(never) && !story.forgets {
         ensure!(lines() == 0, "it was executed: {jobs:?}");
     }
     if jobs.is_empty() && !story.forgets {

@@ -519,7 +519,7 @@ fn status_fits(job: &Value, life: Life) -> bool {
 #[test]
 fn random_sequences_agree_with_the_model() {
     let cases = if full() { 400 } else { 12 };
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
     let (steps, failed) = (Cell::new(0), Cell::new(false));
     let told = TestRunner::new(config).run(&vec(step(), 8..16), |sequence| {
         steps.set(steps.get() + sequence.len());
