@@ -14,7 +14,9 @@ use crate::ledger::{self, Patience, Record};
 use crate::lookup;
 use crate::members::{self, Bearer, Mark, Members, RunMark};
 use crate::paths::{StateDir, make_private_all};
-use crate::state::{Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, judge};
+use crate::state::{
+    Evidence, Judgement, Leader, Match, Sighting, State, Verdict, compare, ended_identity, gone_from, judge,
+};
 use crate::store::{self, Sidecar};
 use crate::sys::handle::Handle;
 use crate::sys::proc::{self, Environs, Seen, Stat};
@@ -147,9 +149,11 @@ impl Observer {
         book.job(&launch.id).filter(|entry| entry.launch.run == launch.run)?.outcome.clone()
     }
 
-    /// The same for a run that the ledger says has ended with nothing left alive: no file is opened.
+    /// The same for a run that the ledger says has ended with nothing left alive: none of its files is opened.
     pub fn ended(&self, launch: Box<Launch>, outcome: Outcome) -> Assessed {
-        let judgement = Judgement::over(&launch.identity.place, &outcome, self.here());
+        let (place, here) = (&launch.identity.place, self.here());
+        let identity = over(gone_from(place, here), place.comparable(here), launch.identity.process());
+        let judgement = Judgement::over(&outcome, identity);
         Assessed { launch, judgement, outcome: Some(outcome), members: Vec::new(), exit: None }
     }
 
@@ -462,6 +466,22 @@ impl Assessed {
             .is_some_and(|sidecar| sidecar.executed);
         begun.then_some(true)
     }
+}
+
+/// The identity of a run that is over. `place`: what [`gone_from`] says; `comparable`: whether ticks are.
+pub fn over(place: Verdict, comparable: bool, leader: ProcessId) -> Verdict {
+    // For most, one call that opens nothing tells that the number is nobody's.
+    let bearer = match place {
+        Verdict::Gone if proc::exists(leader.pid) => match proc::look(leader.pid) {
+            Seen::Alive(stat) => {
+                Leader::Alive(Sighting { start_time: stat.start_time, ..Sighting::default() })
+            }
+            Seen::Hidden => Leader::Hidden,
+            Seen::Gone => Leader::Gone,
+        },
+        _ => Leader::Gone,
+    };
+    ended_identity(place, comparable, leader.start_time, &bearer)
 }
 
 /// Whether a process named by PID and start time is alive; none if that cannot be told from here.

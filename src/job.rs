@@ -117,7 +117,7 @@ pub struct ProcessId {
 pub const FIRST_PROCESS: &str = "init-";
 
 /// Where PIDs and ticks mean something: one boot of one machine, one PID and one time namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
     pub boot_id: String,
     /// Inode of /proc/PID/ns/pid, see namespaces(7).

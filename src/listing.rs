@@ -3,26 +3,31 @@
 //! `listing` is a cache, and anybody may delete it. It is made of a ledger, and holds for every ledger that begins with
 //! the same bytes; if anything about it is not as expected, all is read from the ledger as if there were none. Lines:
 //!
-//! * the CRC-32 of all that follows,
 //! * a [`Header`],
 //! * those of the ledger that tell of jobs which were not over,
 //! * for each job, in the order of their first launch: its id, and if it was over, behind a tab each, its run, the place
-//!   of that in the header, its [`Traces`], and the fields of its [`Facts`].
+//!   of that in the header, its leader's PID and start time, its [`Traces`], and the fields of its [`Facts`],
+//! * the CRC-32 of all that.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nix::fcntl::AtFlags;
+use nix::sys::stat::fstatat;
 use serde::{Deserialize, Serialize};
 
-use crate::assess::Observer;
+use crate::assess::{self, Observer};
 use crate::fs;
-use crate::job::Place;
+use crate::job::{Place, ProcessId};
+use crate::launch;
 use crate::ledger::{self, Book, Entry, SoFar};
 use crate::paths::StateDir;
 use crate::state::{Judgement, Verdict, gone_from};
-use crate::view::{Facts, Now, Traces};
+use crate::view::{Facts, Now, Size, Traces};
 
 /// One higher with each change of what is kept: a listing of another version is none.
 pub const VERSION: u32 = 1;
@@ -42,6 +47,8 @@ struct Header {
     so_far: SoFar,
     /// The length of the ledger's lines that follow; bytes.
     open: u64,
+    /// How many lines of jobs come after them.
+    jobs: usize,
     places: Vec<Place>,
 }
 
@@ -56,10 +63,12 @@ pub struct Listing {
     pub lines: usize,
     pub jobs: usize,
     file: BufReader<File>,
-    /// Where in the file the jobs begin.
+    /// Where in the file the jobs begin, and how many lines they have.
     jobs_at: u64,
-    /// For each place: the identity of what ran there, and whether its PIDs mean the same here.
+    listed: usize,
+    /// For each place: the identity of what ran there if it is gone, and whether its PIDs mean the same here.
     places: Vec<(Verdict, bool)>,
+    outputs: Outputs,
 }
 
 /// A job of a listing.
@@ -73,10 +82,13 @@ pub enum Listed<'a> {
 /// Makes a listing of the ledger as it is now. Best effort: without one, the ledger is read. Half of one, as a crash
 /// leaves it, is none; who reads the old one goes on with it.
 pub fn keep(observer: &Observer) {
+    // What a newer outlive has written is left as it is.
+    if ledger::promised(&observer.dir).is_none() {
+        return;
+    }
     forget(&observer.dir);
-    let made = ledger::raw(&observer.dir).ok().and_then(|raw| make(&raw, observer));
-    let written = made.map(|text| fs::write_new(&observer.dir.listing(), &text));
-    if let Some(Err(_)) = written {
+    let Ok(file) = fs::create_new(&observer.dir.listing()) else { return };
+    if !make(observer, file).is_ok_and(|made| made) {
         forget(&observer.dir);
     }
 }
@@ -91,58 +103,87 @@ pub fn worth_keeping(read: usize, lines: usize) -> bool {
     read > WORTH_KEEPING.max(lines / 4)
 }
 
-/// None of a ledger with lines that cannot be read, or that lacks some.
-fn make(raw: &[u8], observer: &Observer) -> Option<Vec<u8>> {
-    let book = ledger::parse(raw);
-    if !sound(&book) || book.torn {
-        return None;
+/// False if there is no ledger of which one can be made.
+fn make(observer: &Observer, file: File) -> Result<bool> {
+    let dir = &observer.dir;
+    let Some((ledger, length)) = ledger::open_to_read(dir)? else { return Ok(false) };
+    let book = ledger::read_from((&ledger).take(length), length)?;
+    if !is_whole(&book, dir) {
+        return Ok(false);
     }
-    let so_far = book.so_far();
-    let mut places = Vec::new();
-    let mut open = HashSet::new();
-    let mut jobs = Vec::with_capacity(raw.len());
-    for entry in book.jobs {
-        jobs.extend_from_slice(entry.launch.id.as_bytes());
-        if entry.is_over() {
-            over(entry, observer, &mut places, &mut jobs)?;
-        } else {
-            open.insert(entry.launch.id.clone());
-        }
-        jobs.push(b'\n');
+    let open: HashSet<&str> =
+        book.jobs.iter().filter(|entry| !entry.is_over()).map(|entry| entry.launch.id.as_str()).collect();
+    let (ledger_crc32, open) = lines_of(&open, &ledger, length)?;
+    let (mut places, mut numbers) = (Vec::new(), HashMap::new());
+    for place in book.jobs.iter().map(|entry| &entry.launch.identity.place) {
+        numbers.entry(place.clone()).or_insert_with(|| {
+            places.push(place.clone());
+            places.len() - 1
+        });
     }
-    let of_open = |line: &&[u8]| ledger::head(line).is_some_and(|head| open.contains(&*head.id));
-    let open: Vec<u8> = ledger::lines(raw).filter(of_open).flat_map(|line| [line, b"\n"].concat()).collect();
     let header = Header {
         v: VERSION,
-        ledger: raw.len() as u64,
-        ledger_crc32: crc32fast::hash(raw),
-        so_far,
+        ledger: length,
+        ledger_crc32,
+        so_far: book.so_far(),
         open: open.len() as u64,
+        jobs: book.jobs.len(),
         places,
     };
-    let mut text = serde_json::to_vec(&header).ok()?;
-    text.push(b'\n');
-    text.extend(open);
-    text.extend(jobs);
-    let sum = format!("{}\n", crc32fast::hash(&text));
-    Some([sum.as_bytes(), &text].concat())
+    let mut out = BufWriter::with_capacity(BLOCK, file);
+    let mut summed = crc32fast::Hasher::new();
+    let mut write = |text: &[u8]| {
+        summed.update(text);
+        out.write_all(text)
+    };
+    write(&serde_json::to_vec(&header)?)?;
+    write(b"\n")?;
+    write(&open)?;
+    for entry in book.jobs {
+        let place = numbers.get(&entry.launch.identity.place).copied().unwrap_or_default();
+        write(&line_of(entry, place, observer)?)?;
+    }
+    writeln!(out, "{}", summed.finalize())?;
+    out.flush()?;
+    // What was pruned meanwhile is in no other file by now.
+    let now = ledger::open_to_read(dir)?.context("the ledger is gone")?.0;
+    Ok(now.metadata()?.ino() == ledger.metadata()?.ino())
 }
 
-fn over(entry: Entry, observer: &Observer, places: &mut Vec<Place>, line: &mut Vec<u8>) -> Option<()> {
-    let (mut launch, outcome) = (*entry.launch, entry.outcome?);
-    let judgement = Judgement::over(&launch.identity.place, &outcome, observer.here());
-    let place = places.iter().position(|place| *place == launch.identity.place).unwrap_or_else(|| {
-        places.push(launch.identity.place.clone());
-        places.len() - 1
-    });
-    let run = launch.run;
-    let traces = Traces::take(&mut launch, Some(&outcome), judgement.state);
-    let facts = Facts::new(launch, Some(outcome), &judgement, observer);
-    line.extend(format!("\t{run}\t{place}\t").into_bytes());
-    serde_json::to_writer(&mut *line, &traces).ok()?;
-    line.push(b'\t');
-    line.extend_from_slice(inside(&serde_json::to_vec(&facts).ok()?)?);
-    Some(())
+/// The sum of a ledger of this length, and those of its lines that tell of one of these jobs.
+fn lines_of(jobs: &HashSet<&str>, ledger: &File, length: u64) -> Result<(u32, Vec<u8>)> {
+    let mut ledger = BufReader::with_capacity(BLOCK, ledger);
+    ledger.rewind()?;
+    let mut ledger = ledger.take(length);
+    let mut summed = crc32fast::Hasher::new();
+    let (mut line, mut found) = (Vec::new(), Vec::new());
+    while ledger.read_until(b'\n', &mut line)? > 0 {
+        summed.update(&line);
+        if !jobs.is_empty() && ledger::head(&line).is_some_and(|head| jobs.contains(&*head.id)) {
+            found.extend_from_slice(&line);
+        }
+        line.clear();
+    }
+    Ok((summed.finalize(), found))
+}
+
+fn line_of(entry: Entry, place: usize, observer: &Observer) -> Result<Vec<u8>> {
+    let over = entry.is_over();
+    let (mut launch, outcome) = (*entry.launch, entry.outcome);
+    let mut line = launch.id.clone().into_bytes();
+    if let Some(outcome) = outcome.filter(|_| over) {
+        // Who bears its number now is none of its facts.
+        let judgement = Judgement::over(&outcome, Verdict::Gone);
+        let (run, ProcessId { pid, start_time }) = (launch.run, launch.identity.process());
+        let traces = Traces::take(&mut launch, Some(&outcome), judgement.state);
+        let facts = serde_json::to_vec(&Facts::new(launch, Some(outcome), &judgement, observer))?;
+        line.extend(format!("\t{run}\t{place}\t{pid}\t{start_time}\t").into_bytes());
+        serde_json::to_writer(&mut line, &traces)?;
+        line.push(b'\t');
+        line.extend_from_slice(inside(&facts).context("no object")?);
+    }
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// The fields of a JSON object.
@@ -151,23 +192,25 @@ fn inside(object: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether every line was read, and none is missing.
-fn sound(book: &Book) -> bool {
-    book.damage.is_empty() && !book.incomplete
+fn is_whole(book: &Book, dir: &StateDir) -> bool {
+    let promised = ledger::promised(dir).is_some_and(|seq| seq <= book.last_seq);
+    book.damage.is_empty() && !book.incomplete && !book.torn && promised
 }
 
 /// The line of one job.
 enum Line<'a> {
     Open { id: &'a str },
-    Over { id: &'a str, run: u32, place: usize, traces: &'a str, facts: &'a str },
+    Over { id: &'a str, run: u32, place: usize, leader: ProcessId, traces: &'a str, facts: &'a str },
 }
 
 impl<'a> Line<'a> {
     fn read(line: &'a [u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
         let Some((id, rest)) = line.split_once('\t') else { return Some(Self::Open { id: line }) };
-        let mut parts = rest.splitn(4, '\t');
+        let mut parts = rest.splitn(6, '\t');
         let (run, place) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self::Over { id, run, place, traces: parts.next()?, facts: parts.next()? })
+        let leader = ProcessId { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? };
+        Some(Self::Over { id, run, place, leader, traces: parts.next()?, facts: parts.next()? })
     }
 
     /// Whether what the ledger tells besides goes with it.
@@ -186,16 +229,18 @@ impl Listing {
     pub fn open(observer: &Observer) -> Option<Self> {
         let dir = &observer.dir;
         let file = fs::open_regular(&dir.listing()).ok()?;
+        let (ledger, length) = ledger::open_to_read(dir).ok()??;
+        // However long the line of something else may be, it is not read into memory.
+        let most = length.saturating_mul(4).saturating_add(BLOCK as u64);
+        file.metadata().ok().filter(|meta| meta.len() <= most)?;
         let mut file = BufReader::with_capacity(BLOCK, file);
+        let mut summed = crc32fast::Hasher::new();
         let mut line = Vec::new();
         let mut next = |line: &mut Vec<u8>| {
             line.clear();
             file.read_until(b'\n', line).ok().filter(|&read| read > 0)
         };
         let mut jobs_at = next(&mut line)?;
-        let sum = std::str::from_utf8(&line).ok()?.trim_end().parse::<u32>().ok()?;
-        let mut summed = crc32fast::Hasher::new();
-        jobs_at += next(&mut line)?;
         summed.update(&line);
         let header: Header =
             serde_json::from_slice(&line).ok().filter(|header: &Header| header.v == VERSION)?;
@@ -205,24 +250,41 @@ impl Listing {
             open.extend_from_slice(&line);
         }
         summed.update(&open);
-        let rest = rest_of_ledger(observer, &header)?;
+        let rest = rest_of_ledger(ledger, &header)?;
         let book = Book::resume(header.so_far, &open, &rest);
-        if !sound(&book) || book.torn || ledger::promised(dir) > book.last_seq {
+        if !is_whole(&book, dir) {
             return None;
         }
         let mut over = 0;
-        while next(&mut line).is_some() {
+        for _ in 0..header.jobs {
+            next(&mut line)?;
             summed.update(&line);
             let job = Line::read(&line).filter(|job| job.fits(&book))?;
             over += usize::from(matches!(job, Line::Over { id, .. } if !told_anew(&book, id)));
         }
-        if summed.finalize() != sum {
+        next(&mut line)?;
+        if line != format!("{}\n", summed.finalize()).into_bytes() || next(&mut line).is_some() {
             return None;
         }
         let here = observer.here();
         let (read, lines, jobs) = (book.lines - header.so_far.lines, book.lines, book.jobs.len() + over);
         let places = header.places.iter().map(|place| (gone_from(place, here), place.comparable(here)));
-        Some(Self { read, lines, jobs, jobs_at: jobs_at as u64, places: places.collect(), book, file })
+        Some(Self {
+            read,
+            lines,
+            jobs,
+            jobs_at: jobs_at as u64,
+            listed: header.jobs,
+            outputs: Outputs::new(dir),
+            places: places.collect(),
+            book,
+            file,
+        })
+    }
+
+    /// What is to be looked at as if there were no listing.
+    pub fn entries(&self) -> &[Entry] {
+        &self.book.jobs
     }
 
     /// Goes through all jobs in the order of their first launch, until it is told that it is enough.
@@ -230,11 +292,9 @@ impl Listing {
         self.file.seek(SeekFrom::Start(self.jobs_at)).context("cannot read the listing")?;
         let (mut line, mut text) = (Vec::new(), Vec::new());
         let mut placed = HashSet::new();
-        loop {
+        for _ in 0..self.listed {
             line.clear();
-            if self.file.read_until(b'\n', &mut line).context("cannot read the listing")? == 0 {
-                break;
-            }
+            self.file.read_until(b'\n', &mut line).context("cannot read the listing")?;
             let job = Line::read(&line).context("the listing was changed while it was read (try again)")?;
             let (Line::Open { id } | Line::Over { id, .. }) = job;
             let go_on = match (self.book.job(id), job) {
@@ -243,8 +303,12 @@ impl Listing {
                     placed.insert(id.to_owned());
                     tell(Listed::Entry(entry))?
                 }
-                (None, Line::Over { place, traces, facts, .. }) => {
-                    self.splice(place, traces, facts, &mut text)?;
+                (None, Line::Over { place, leader, traces, facts, .. }) => {
+                    let (verdict, comparable) = *self.places.get(place).context("a place is missing")?;
+                    let identity = assess::over(verdict, comparable, leader);
+                    let traces = serde_json::from_str(traces)?;
+                    let now = Now::look(traces, identity, comparable, &|path| self.outputs.size_of(path));
+                    splice(facts, &now, &mut text)?;
                     tell(Listed::Over(&text))?
                 }
                 (None, Line::Open { .. }) => continue,
@@ -260,18 +324,40 @@ impl Listing {
         }
         Ok(())
     }
+}
 
-    /// What was kept of a job, and what is so now, as one object.
-    fn splice(&self, place: usize, traces: &str, facts: &str, text: &mut Vec<u8>) -> Result<()> {
-        let traces: Traces = serde_json::from_str(traces)?;
-        let (identity, comparable) = *self.places.get(place).context("a place is missing")?;
-        text.clear();
-        text.push(b'{');
-        text.extend_from_slice(facts.as_bytes());
-        let comma = text.len();
-        serde_json::to_writer(&mut *text, &Now::look(traces, identity, comparable))?;
-        text[comma] = b',';
-        Ok(())
+/// What was kept of a job, and what is so now, as one object.
+fn splice(facts: &str, now: &Now, object: &mut Vec<u8>) -> Result<()> {
+    object.clear();
+    object.push(b'{');
+    object.extend_from_slice(facts.as_bytes());
+    let comma = object.len();
+    serde_json::to_writer(&mut *object, now)?;
+    object[comma] = b',';
+    Ok(())
+}
+
+/// The outputs in the directory of jobs are looked at from there: to walk to each from the root takes a third of the time.
+#[derive(Debug)]
+struct Outputs {
+    jobs: PathBuf,
+    opened: Option<File>,
+}
+
+impl Outputs {
+    fn new(dir: &StateDir) -> Self {
+        Self { jobs: dir.jobs(), opened: launch::open_directory(&dir.jobs()).ok() }
+    }
+
+    fn size_of(&self, path: &Path) -> Option<Size> {
+        match (&self.opened, path.strip_prefix(&self.jobs)) {
+            (Some(jobs), Ok(below)) => {
+                let stat = fstatat(jobs, below, AtFlags::empty()).ok()?;
+                let of = |number: i64| u64::try_from(number).unwrap_or_default();
+                Some(Size { length: of(stat.st_size), on_disk: of(stat.st_blocks) * 512 })
+            }
+            _ => Size::of(path),
+        }
     }
 }
 
@@ -281,8 +367,7 @@ fn told_anew(book: &Book, id: &str) -> bool {
 }
 
 /// What the ledger has behind what a listing was made of; none if that is not what it begins with.
-fn rest_of_ledger(observer: &Observer, header: &Header) -> Option<Vec<u8>> {
-    let (mut ledger, _) = ledger::open_to_read(&observer.dir).ok()??;
+fn rest_of_ledger(mut ledger: File, header: &Header) -> Option<Vec<u8>> {
     let mut beginning = (&mut ledger).take(header.ledger);
     let mut summed = crc32fast::Hasher::new();
     let (mut block, mut length) = (vec![0; BLOCK], 0);

@@ -157,14 +157,8 @@ pub struct Judgement {
 
 impl Judgement {
     /// Of a run that has ended, of which nothing is left.
-    pub fn over(there: &Place, outcome: &Outcome, here: &Place) -> Self {
-        Self {
-            state: outcome.state.into(),
-            identity: gone_from(there, here),
-            cause: outcome.cause,
-            supervised: false,
-            why: RECORDED,
-        }
+    pub fn over(outcome: &Outcome, identity: Verdict) -> Self {
+        Self { state: outcome.state.into(), identity, cause: outcome.cause, supervised: false, why: RECORDED }
     }
 
     /// Whether processes of this run may be signalled by somebody who is not its supervisor.
@@ -197,7 +191,11 @@ pub fn judge(launch: &Launch, evidence: &Evidence) -> Judgement {
                 "the leader's exit is recorded and members still live",
             )
         } else {
-            say(outcome.state.into(), ended_identity(launch, evidence), outcome.cause, RECORDED)
+            let (there, here) = (&launch.identity.place, &evidence.here);
+            let start_time = launch.identity.start_time;
+            let identity =
+                ended_identity(gone_from(there, here), there.comparable(here), start_time, &evidence.leader);
+            say(outcome.state.into(), identity, outcome.cause, RECORDED)
         };
     }
     if !evidence.here.known() {
@@ -366,22 +364,16 @@ fn unsupervised(
     }
 }
 
-/// The identity shown beside a final state.
-fn ended_identity(launch: &Launch, evidence: &Evidence) -> Verdict {
-    let (there, here) = (&launch.identity.place, &evidence.here);
-    match (&evidence.leader, gone_from(there, here)) {
+/// The identity shown beside a final state. `place`: what [`gone_from`] says; `comparable`: whether ticks are.
+pub fn ended_identity(place: Verdict, comparable: bool, start_time: u64, leader: &Leader) -> Verdict {
+    match (leader, place) {
         (Leader::Gone, verdict) | (_, verdict @ (Verdict::Stale | Verdict::Unverified)) => verdict,
-        // Ticks of another time namespace cannot be compared.
-        (Leader::Alive(seen), _)
-            if there.time_ns == here.time_ns && seen.start_time != launch.identity.start_time =>
-        {
-            Verdict::Recycled
-        }
+        (Leader::Alive(seen), _) if comparable && seen.start_time != start_time => Verdict::Recycled,
         (Leader::Alive(_) | Leader::Hidden, _) => Verdict::Unverified,
     }
 }
 
-/// The same of one whose number is nobody's now: it depends on where it ran alone.
+/// The identity of a run that has ended whose number is nobody's now: it depends on where it ran alone.
 pub fn gone_from(there: &Place, here: &Place) -> Verdict {
     if !here.known() || !there.names_boots_as(here) {
         Verdict::Unverified

@@ -1,6 +1,8 @@
 //! A job as users see it: the JSON object, the same everywhere, and the row of a table.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +109,13 @@ pub struct OutputView {
     pub status: &'static str,
 }
 
+/// How large a file is, in bytes: as a whole, and what of it takes room.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub length: u64,
+    pub on_disk: u64,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Survivor {
     pub pid: i32,
@@ -132,7 +141,7 @@ impl JobView {
     ) -> Self {
         let traces = Traces::take(&mut launch, outcome.as_ref(), judgement.state);
         let comparable = launch.identity.place.comparable(observer.here());
-        let now = Now::look(traces, judgement.identity, comparable);
+        let now = Now::look(traces, judgement.identity, comparable, &Size::of);
         let facts = Facts::new(launch, outcome, judgement, observer);
         Self { facts, now, action: None, survivors: None, timed_out: None }
     }
@@ -206,32 +215,43 @@ impl Traces {
     }
 
     /// The size of the output and what it is worth.
-    fn output(self) -> OutputView {
-        let Ok(meta) = std::fs::metadata(self.output.as_path()) else {
+    fn output(self, size_of: &dyn Fn(&Path) -> Option<Size>) -> OutputView {
+        let Some(size) = size_of(self.output.as_path()) else {
             return OutputView { path: self.output, bytes: None, status: "unavailable" };
         };
-        let status = match (self.capped(&meta), self.complete) {
+        let status = match (self.capped(size), self.complete) {
             (true, _) => "truncated",
             (false, true) => "complete",
             (false, false) => "partial",
         };
-        OutputView { path: self.output, bytes: Some(meta.len()), status }
+        OutputView { path: self.output, bytes: Some(size.length), status }
     }
 
     /// Whether the cap on the output has freed a part of the file.
-    fn capped(&self, meta: &std::fs::Metadata) -> bool {
+    fn capped(&self, size: Size) -> bool {
         let Some(cap) = self.max_output else { return false };
-        let written = meta.len().saturating_sub(self.output_offset);
-        let on_disk = std::os::unix::fs::MetadataExt::blocks(meta) * 512;
-        written > cap.saturating_add(crate::supervisor::HEAD) && on_disk < meta.len() / 4096 * 4096
+        let written = size.length.saturating_sub(self.output_offset);
+        written > cap.saturating_add(crate::supervisor::HEAD) && size.on_disk < size.length / 4096 * 4096
+    }
+}
+
+impl Size {
+    pub fn of(path: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(path).ok()?;
+        Some(Self { length: meta.len(), on_disk: meta.blocks() * 512 })
     }
 }
 
 impl Now {
     /// `comparable`: whether the owner's PID and start time mean the same here.
-    pub fn look(traces: Traces, identity: Verdict, comparable: bool) -> Self {
+    pub fn look(
+        traces: Traces,
+        identity: Verdict,
+        comparable: bool,
+        size_of: &dyn Fn(&Path) -> Option<Size>,
+    ) -> Self {
         let owner = traces.owner.map(|id| ProcessView { pid: id.pid, alive: alive(id, comparable) });
-        Self { identity: identity.word(), owner, output: traces.output() }
+        Self { identity: identity.word(), owner, output: traces.output(size_of) }
     }
 }
 

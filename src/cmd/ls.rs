@@ -1,5 +1,6 @@
 //! `ls`: list jobs, each judged afresh.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +10,7 @@ use super::{App, JsonArray};
 use crate::assess::Assessed;
 use crate::cli::Ls;
 use crate::exit::Exit;
-use crate::ledger;
+use crate::ledger::{self, Entry};
 use crate::listing::{self, Listed, Listing};
 use crate::lookup;
 use crate::paths::StateDir;
@@ -48,6 +49,7 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
     let mut exit = Exit::Done;
     let book = app.book()?;
     let lines = book.lines;
+    let sound = book.damage.is_empty() && !book.incomplete;
     if !args.quiet && !app.json {
         super::tell_unlabelled(&book, &args.labels);
     }
@@ -85,7 +87,7 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
             }
         }
         array.end()?;
-        if all_as_json && listing::worth_keeping(lines, lines) {
+        if all_as_json && sound && listing::worth_keeping(lines, lines) {
             listing::keep(&app.observer);
         }
     } else if args.quiet {
@@ -102,10 +104,16 @@ fn once(app: &App, args: &Ls) -> Result<Exit> {
 fn print_listing(app: &App, listing: Listing) -> Result<Exit> {
     let Listing { read, lines, jobs, .. } = listing;
     let tidied = tidy(app, lines, jobs);
+    // Before anything is printed: what nobody saw end is recorded, even if the reader goes away.
+    let looked_at = |entry: &Entry| {
+        let job = app.assess_entry(entry.clone(), true);
+        (entry.launch.id.clone(), JobView::of(job, &app.observer))
+    };
+    let views: HashMap<String, JobView> = listing.entries().iter().map(looked_at).collect();
     let mut array = JsonArray::begin();
     listing.each(|job| match job {
         Listed::Over(text) => array.add_text(text),
-        Listed::Entry(entry) => array.add(&JobView::of(app.assess_entry(entry.clone(), true), &app.observer)),
+        Listed::Entry(entry) => array.add(&views.get(&entry.launch.id)),
     })?;
     array.end()?;
     if tidied || listing::worth_keeping(read, lines) {

@@ -53,6 +53,8 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         report(app, &views)?;
         return Ok(exit);
     }
+    // It may take the very room that the records of this need.
+    listing::forget(app.dir());
     fs::remove_hidden(&app.dir().jobs());
     if args.jobs.is_empty() {
         finish_broken_off(app, &book)?;
@@ -68,8 +70,9 @@ pub fn prune(app: &App, args: &Prune) -> Result<Exit> {
         }
     }
     if !pruned.is_empty() {
-        listing::forget(app.dir());
         ledger::compact(app.dir(), super::events::slowest_reader(app.dir()), app.observer.sync)?;
+        // Somebody may have made one meanwhile.
+        listing::forget(app.dir());
     }
     report(app, &pruned)?;
     Ok(exit)

@@ -228,7 +228,7 @@ pub fn parse(raw: &[u8]) -> Book {
 const BLOCK: usize = 256 * 1024;
 
 /// Reads a ledger of about this length, block by block.
-pub(super) fn read_from(mut ledger: impl Read, length: u64) -> io::Result<Book> {
+pub fn read_from(mut ledger: impl Read, length: u64) -> io::Result<Book> {
     let mut book = Book::default();
     // One byte more than there is, to find its end in one read.
     let size = usize::try_from(length).unwrap_or(BLOCK).saturating_add(1);

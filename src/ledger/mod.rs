@@ -25,7 +25,7 @@ use crate::job::FORMAT;
 use crate::paths::StateDir;
 use crate::sys::clock;
 
-pub use self::book::{Book, Entry, SoFar, lines, parse};
+pub use self::book::{Book, Entry, SoFar, lines, parse, read_from};
 pub use self::fold::{fold, worth_compacting};
 pub use self::record::{Head, Record, head};
 
@@ -209,7 +209,7 @@ pub fn read(dir: &StateDir) -> Result<Book> {
             book = read_once(dir)?;
         }
     }
-    let promised = promised(dir);
+    let promised = promised(dir).unwrap_or(0);
     if promised > book.last_seq && book.damage.is_empty() {
         // The lock file may be ahead of what we read if somebody has just appended; never behind.
         book = read_once(dir)?;
@@ -220,10 +220,11 @@ pub fn read(dir: &StateDir) -> Result<Book> {
     Ok(book)
 }
 
-/// The number of the last record that was written, as far as that is known.
-pub fn promised(dir: &StateDir) -> u64 {
+/// The number of the last record that was written, as far as that is known; none if by a newer outlive.
+pub fn promised(dir: &StateDir) -> Option<u64> {
     let lock = fs::open_regular(&dir.ledger_lock()).ok();
-    lock.and_then(|file| Known::read(&file)).map_or(0, |known| known.seq)
+    let known = lock.and_then(|file| Known::read(&file));
+    known.map_or(Some(0), |known| (known.version <= FORMAT).then_some(known.seq))
 }
 
 fn read_once(dir: &StateDir) -> Result<Book> {

@@ -68,10 +68,9 @@ pub fn look(pid: i32) -> Seen {
     }
 }
 
-/// Whether the kernel knows the number; no signal is sent.
-#[allow(clippy::disallowed_methods, reason = "signal 0 reaches nobody")]
-pub(super) fn exists(pid: i32) -> bool {
-    pid > 0 && nix::sys::signal::kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
+/// Whether the kernel knows the number, may it be looked at or not.
+pub fn exists(pid: i32) -> bool {
+    pid > 0 && nix::unistd::getsid(Some(Pid::from_raw(pid))) != Err(Errno::ESRCH)
 }
 
 /// None for a process that is gone or may not be looked at. Any other failure is ours, such as having no

@@ -7,7 +7,8 @@ use nix::sys::stat::Mode;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 /// Closed descriptors 0 to 2 become /dev/null, lest a file of ours takes their place, but for stdout: what was to be
-/// told there must not seem to have been. A pipe that nobody reads is an error and not the end.
+/// told there must not seem to have been. A pipe that nobody reads, or a file that may not grow, is an error and not the
+/// end.
 pub fn without_runtime() {
     let mut standard = [0, 1, 2].map(|fd| libc::pollfd { fd, events: 0, revents: 0 });
     // SAFETY: three structures are read and written; a number that is not open is what is asked for.
@@ -15,8 +16,10 @@ pub fn without_runtime() {
     if asked < 0 || standard.iter().any(|fd| fd.revents & libc::POLLNVAL != 0) {
         fill_standard();
     }
-    // SAFETY: ignoring runs no code of ours.
-    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn) };
+    for ignored in [Signal::SIGPIPE, Signal::SIGXFSZ] {
+        // SAFETY: ignoring runs no code of ours.
+        let _ = unsafe { signal(ignored, SigHandler::SigIgn) };
+    }
 }
 
 /// A caller that ignores SIGCHLD would have our children vanish unseen, and waiting for them fail.

@@ -141,7 +141,7 @@ pub(crate) fn record() -> impl Strategy<Value = Value> {
         let mut record = json!({"v": 1, "id": id, "run": run, "kind": kind, "at": "2020-01-01T00:00:00.000Z"});
         let more = match kind {
             "launched" | "adopted" => json!({
-                "argv": ["true", kind], "cwd": "/", "output": "/o", "supervisor": {"pid": 4, "start_time": 8},
+                "argv": ["true", kind], "cwd": "/", "output": "/o", "owner": {"pid": 1, "start_time": 9}, "supervisor": {"pid": 4, "start_time": 8},
                 "identity": {"pid": 5, "pgid": 5, "sid": 5, "start_time": 9, "place": {"boot_id": "b", "pid_ns": 4}},
             }),
             "exited" | "interrupted" => json!({"state": kind, "exit_code": run, "lingering": lingering}),

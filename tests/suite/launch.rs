@@ -120,7 +120,7 @@ fn signals_that_the_caller_blocks_or_ignores_are_the_callers() {
             let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
             libc::sigfillset(all.as_mut_ptr());
             libc::sigprocmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
-            for ignored in [libc::SIGCHLD, libc::SIGHUP, libc::SIGTERM, libc::SIGPIPE] {
+            for ignored in [libc::SIGCHLD, libc::SIGHUP, libc::SIGTERM, libc::SIGPIPE, libc::SIGXFSZ] {
                 libc::signal(ignored, libc::SIG_IGN);
             }
             Ok(())
