@@ -1,10 +1,10 @@
 //! Words to the user, on stderr. Whoever closed it wants to hear nothing: that is no reason to fail.
 
-/// Writes to stderr as it is.
+/// Writes to stderr as it is, at once: what others write there does not land in the middle.
 macro_rules! tell {
     ($($words:tt)*) => {{
         use std::io::Write;
-        let _ = write!(std::io::stderr(), $($words)*);
+        let _ = std::io::stderr().write_all(format!($($words)*).as_bytes());
     }};
 }
 

@@ -16,7 +16,7 @@ pub mod wait;
 
 use std::io::{IsTerminal, Write};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::assess::{Assessed, Observer};
@@ -248,6 +248,10 @@ pub fn written(result: std::io::Result<()>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        // What is closed is refused as if it were full, see `sys::start`; neither has to do with the state directory.
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            bail!("cannot write to stdout: it is closed, or the disk that it leads to is full")
+        }
         Err(error) => Err(error).context("cannot write to stdout"),
     }
 }

@@ -287,6 +287,10 @@ impl Supervisor {
             cpu_ms: end.cpu_ms,
             ..Outcome::bare(state, cause, clock::now())
         };
+        // Who learns of its end finds no more of its output than is to be kept.
+        if let Some(cap) = &mut self.cap {
+            let _ = cap.look();
+        }
         // Should the disk refuse, the status is still known to everybody who asks while the machine is up.
         if store::commit_exit(&self.exit, &outcome, self.numbers.sync).is_err() {
             let _ = store::commit_exit(&self.exit, &outcome, false);

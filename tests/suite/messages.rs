@@ -397,7 +397,7 @@ fn what_a_terminal_obeys_is_shown_escaped() {
 #[test]
 fn a_full_or_closed_stdout_is_an_error() {
     let env = TestEnv::new();
-    let said = "cannot write to stdout: no space left on device";
+    let said = "cannot write to stdout: it is closed, or the disk that it leads to is full\n";
     // Where the standard library begins the program, it has put /dev/null there.
     let own_main = cfg!(all(target_os = "linux", target_env = "gnu", not(feature = "portable")));
     let closes = if own_main { &["/dev/full", "&-"][..] } else { &["/dev/full"] };

@@ -87,6 +87,20 @@ fn the_head_and_the_newest_are_kept_and_the_middle_given_back() {
 }
 
 /// claude-code#31048
+/// However fast it was.
+#[test]
+fn a_job_that_is_over_before_it_is_looked_at_leaves_no_more_than_is_kept() {
+    if lacks("holes") {
+        return;
+    }
+    let env = TestEnv::new();
+    let id = env.run(["--max-output", "100K", "head", "-c", "16M", "/dev/zero"]);
+    env.outlive(["wait", &id]).ok();
+    let used = disk_use(&output(&env, &id));
+    assert!(used <= MIB + (100 << 10) + SLACK, "{used}");
+    assert_eq!(env.job(&id)["output"]["status"], "truncated");
+}
+
 #[test]
 fn case_18_a_job_that_prints_without_end_fills_no_disk() {
     if lacks("holes") {
